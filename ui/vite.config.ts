@@ -4,11 +4,11 @@ import { notice } from './notice.mjs';
 
 const SERVER = 'http://127.0.0.1:8000';
 
-// The built files are part of the Python package, so that a clone without Node has the UI. CI builds them again and
-// compares: nothing in here may depend on the machine or the time.
+// The built files are part of the Python package, so that a clone without Node has the UI. CI
+// builds them again and compares: nothing in here may depend on the machine or the time.
 export default defineConfig(({ command }) => ({
-  // Built files refer to each other by relative addresses: the server puts them into a folder named after their
-  // content, and writes that folder into index.html (docs/decisions/018-ui-bundles.md).
+  // Built files refer to each other by relative addresses: the server puts them into a folder named
+  // after their content, and writes that folder into index.html (docs/decisions/018-ui-bundles.md).
   base: command === 'build' ? './' : '/ui/',
   plugins: [react(), notice()],
   build: {
@@ -20,7 +20,8 @@ export default defineConfig(({ command }) => ({
     chunkSizeWarningLimit: 2000, // elk, which is loaded in a worker when a graph is drawn
     rolldownOptions: {
       output: {
-        // Without a hash of the content: a change in one file must not rename all files that import it.
+        // Without a hash of the content: a change in one file must not rename all files that import
+        // it.
         entryFileNames: 'assets/[name].js',
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/[name][extname]',

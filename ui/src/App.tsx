@@ -25,12 +25,20 @@ const Workers = lazy(() => import('./pages/workers/Workers'));
 export function App() {
   const { key, me, needsKey } = useSession();
   const path = usePath();
-  const meQuery = useQuery({ queryKey: ['me', key], queryFn: getMe, enabled: !needsKey, staleTime: 60_000 });
+  const meQuery = useQuery({
+    queryKey: ['me', key],
+    queryFn: getMe,
+    enabled: !needsKey,
+    staleTime: 60_000,
+  });
   useEffect(() => {
     if (meQuery.data) signedInAs(meQuery.data);
   }, [meQuery.data]);
   if (needsKey) return <Login />;
-  if (!me) return meQuery.error ? <ErrorBox error={meQuery.error} retry={() => void meQuery.refetch()} /> : <Loading />;
+  if (!me && meQuery.error) {
+    return <ErrorBox error={meQuery.error} retry={() => void meQuery.refetch()} />;
+  }
+  if (!me) return <Loading />;
   return (
     <Shell>
       <ErrorBoundary key={path.join('/')}>
@@ -46,8 +54,12 @@ export function App() {
 function CurrentPage({ path: [section, name, ...more] }: { path: string[] }) {
   if (more.length === 0) {
     if (section === undefined) return <Overview />;
-    if (section === 'executions') return name ? <ExecutionPage key={name} id={name} /> : <Executions />;
-    if (section === 'workflows') return name ? <WorkflowPage key={name} name={name} /> : <Workflows />;
+    if (section === 'executions') {
+      return name ? <ExecutionPage key={name} executionId={name} /> : <Executions />;
+    }
+    if (section === 'workflows') {
+      return name ? <WorkflowPage key={name} name={name} /> : <Workflows />;
+    }
     if (section === 'dead-letters' && !name) return <DeadLetters />;
     if (section === 'workers' && !name) return <Workers />;
   }

@@ -1,8 +1,13 @@
 // A component or a hook is found by its file's name.
 import { expect, it } from 'vitest';
 
-const SOURCES = import.meta.glob<string>('./**/*.{ts,tsx}', { query: '?raw', import: 'default', eager: true });
-const COMPONENT = /^export (?:default )?(?:function|class) ([A-Z]\w*)|^export const ([A-Z][a-z]\w*) = memo\(/gm;
+const SOURCES = import.meta.glob<string>('./**/*.{ts,tsx}', {
+  query: '?raw',
+  import: 'default',
+  eager: true,
+});
+const COMPONENT =
+  /^export (?:default )?(?:function|class) ([A-Z]\w*)|^export const ([A-Z][a-z]\w*) = memo\(/gm;
 const HELPER = /^(?:function|class) ([A-Z]\w*)/gm;
 const HOOK = /^export (?:function|const) (use[A-Z]\w*)/gm;
 const NOT_NAMED_AFTER_COMPONENTS = [
@@ -11,7 +16,9 @@ const NOT_NAMED_AFTER_COMPONENTS = [
   './pages/dead-letters/toastStarted.tsx',
 ];
 
-const sources = Object.entries(SOURCES).filter(([path]) => !path.endsWith('.test.ts') && !path.endsWith('.d.ts'));
+const sources = Object.entries(SOURCES).filter(
+  ([path]) => !path.endsWith('.test.ts') && !path.endsWith('.d.ts'),
+);
 
 function names(pattern: RegExp, source: string): string[] {
   return [...source.matchAll(pattern)].map((match) => match[1] ?? match[2] ?? '');
@@ -26,8 +33,12 @@ it('finds the sources', () => {
 });
 
 it('has one component in each .tsx file, under the name of the file', () => {
-  const components = sources.filter(([path]) => path.endsWith('.tsx') && !NOT_NAMED_AFTER_COMPONENTS.includes(path));
-  for (const [path, source] of components) expect(names(COMPONENT, source), path).toEqual([stem(path)]);
+  const components = sources.filter(
+    ([path]) => path.endsWith('.tsx') && !NOT_NAMED_AFTER_COMPONENTS.includes(path),
+  );
+  for (const [path, source] of components) {
+    expect(names(COMPONENT, source), path).toEqual([stem(path)]);
+  }
 });
 
 it('has each hook in a file of its name', () => {

@@ -1,4 +1,5 @@
-// Texts for the reasons of states and the categories of errors, for users who haven't read the manual.
+// Texts for the reasons of states and the categories of errors, for users who haven't read the
+// manual.
 
 export const REASON_TEXTS: Readonly<Record<string, string>> = {
   branch_not_taken: 'Its branch was not taken',
@@ -12,10 +13,13 @@ export const REASON_TEXTS: Readonly<Record<string, string>> = {
   upstream_failed: 'A node before it failed',
 };
 
-/** What to do about an error, by its category. Errors of other categories say it in their message. */
+/**
+ * What to do about an error, by its category. Errors of other categories say it in their message.
+ */
 export const HINT_TEXTS: Readonly<Record<string, string>> = {
   condition: "Fix the node's condition: a CEL expression that gives true or false.",
-  config: 'Fix the node\'s config. For a value that may be missing, give a default: {{ node.key ?? "text" }}.',
+  config:
+    'Fix the node\'s config. For a value that may be missing, give a default: {{ node.key ?? "text" }}.',
   dependency: 'Fix the node that it depends on first.',
   expression: "Fix the node's expression, which is CEL.",
   http: "Check the node's url, headers and body. If the service recovers by itself, increase retry.max_attempts.",

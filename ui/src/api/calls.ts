@@ -1,22 +1,35 @@
-// Every call that the UI makes to the API: the UI can do what any other client can. All types come from the OpenAPI
-// document (schema.d.ts); none is written by hand.
+// Every call that the UI makes to the API: the UI can do what any other client can. All types come
+// from the OpenAPI document (schema.d.ts); none is written by hand.
 import { client, data, reach } from './client';
 import type { paths } from './schema';
 
 const V1 = '/api/v1';
 const at = <T extends string>(path: T) => `${V1}${path}` as const;
 
-type QueryOf<Operation> = Operation extends { parameters: { query?: infer Query } } ? NonNullable<Query> : never;
-type BodyOf<Operation> = Operation extends { requestBody?: { content: { 'application/json': infer Body } } }
+type QueryOf<Operation> = Operation extends { parameters: { query?: infer Query } }
+  ? NonNullable<Query>
+  : never;
+type BodyOf<Operation> = Operation extends {
+  requestBody?: { content: { 'application/json': infer Body } };
+}
   ? NonNullable<Body>
   : never;
 
-export type ExecutionFilters = Omit<QueryOf<paths['/api/v1/executions']['get']>, 'cursor' | 'limit'>;
-export type DeadLetterFilters = Omit<QueryOf<paths['/api/v1/dead-letters']['get']>, 'cursor' | 'limit'>;
+export type ExecutionFilters = Omit<
+  QueryOf<paths['/api/v1/executions']['get']>,
+  'cursor' | 'limit'
+>;
+export type DeadLetterFilters = Omit<
+  QueryOf<paths['/api/v1/dead-letters']['get']>,
+  'cursor' | 'limit'
+>;
 export type ExecutionState = NonNullable<ExecutionFilters['state']>[number];
 export type BulkAction = BodyOf<paths['/api/v1/executions/bulk']['post']>['action'];
 export type ControlRequest = Exclude<BulkAction, 'retry'>;
-export type RetryOptions = Omit<BodyOf<paths['/api/v1/executions/{execution_id}/retry']['post']>, 'preview'>;
+export type RetryOptions = Omit<
+  BodyOf<paths['/api/v1/executions/{execution_id}/retry']['post']>,
+  'preview'
+>;
 type StartRequest = BodyOf<paths['/api/v1/executions']['post']>;
 
 export const getMe = () => data(client.GET(at('/me')));
@@ -34,7 +47,11 @@ export const listExecutions = (filters: ExecutionFilters, cursor: string | null,
   data(client.GET(at('/executions'), { params: { query: { ...filters, cursor, limit } } }));
 
 export const getExecution = (execution_id: string) =>
-  data(client.GET(at('/executions/{execution_id}'), { params: { path: { execution_id }, query: { nodes: false } } }));
+  data(
+    client.GET(at('/executions/{execution_id}'), {
+      params: { path: { execution_id }, query: { nodes: false } },
+    }),
+  );
 
 export const getGraph = (execution_id: string) =>
   data(client.GET(at('/executions/{execution_id}/graph'), { params: { path: { execution_id } } }));
@@ -47,15 +64,25 @@ export const getHistory = (execution_id: string, after: number, limit: number) =
   );
 
 export const getNode = (execution_id: string, node_id: string) =>
-  data(client.GET(at('/executions/{execution_id}/nodes/{node_id}'), { params: { path: { execution_id, node_id } } }));
+  data(
+    client.GET(at('/executions/{execution_id}/nodes/{node_id}'), {
+      params: { path: { execution_id, node_id } },
+    }),
+  );
 
 export const getLogs = (execution_id: string, node_id: string) =>
   data(
-    client.GET(at('/executions/{execution_id}/nodes/{node_id}/logs'), { params: { path: { execution_id, node_id } } }),
+    client.GET(at('/executions/{execution_id}/nodes/{node_id}/logs'), {
+      params: { path: { execution_id, node_id } },
+    }),
   );
 
 export const requestControl = (execution_id: string, request: ControlRequest) =>
-  data(client.POST(at(`/executions/{execution_id}/${request}`), { params: { path: { execution_id } } }));
+  data(
+    client.POST(at(`/executions/{execution_id}/${request}`), {
+      params: { path: { execution_id } },
+    }),
+  );
 
 export const retry = (execution_id: string, options: RetryOptions, preview: boolean) =>
   data(
@@ -73,8 +100,11 @@ export const requestBulk = (action: BulkAction, execution_ids: string[], preview
     }),
   );
 
-export const submit = (workflow: string, input: StartRequest['input'], labels: Record<string, string> = {}) =>
-  data(client.POST(at('/executions'), { body: { workflow, input, labels } }));
+export const submit = (
+  workflow: string,
+  input: StartRequest['input'],
+  labels: Record<string, string> = {},
+) => data(client.POST(at('/executions'), { body: { workflow, input, labels } }));
 
 export const listWorkflows = (cursor: string | null, limit: number) =>
   data(client.GET(at('/workflows'), { params: { query: { cursor, limit } } }));
@@ -86,16 +116,27 @@ export const listVersions = (name: string) =>
   data(client.GET(at('/workflows/{name}/versions'), { params: { path: { name } } }));
 
 export const getWorkflowGraph = (name: string, version?: string) =>
-  data(client.GET(at('/workflows/{name}/graph'), { params: { path: { name }, query: { version } } }));
+  data(
+    client.GET(at('/workflows/{name}/graph'), { params: { path: { name }, query: { version } } }),
+  );
 
 export const getWorkflowStats = (name: string, version?: string) =>
-  data(client.GET(at('/workflows/{name}/stats'), { params: { path: { name }, query: { version } } }));
+  data(
+    client.GET(at('/workflows/{name}/stats'), { params: { path: { name }, query: { version } } }),
+  );
 
 export const setAlias = (name: string, alias: string, version: number) =>
-  data(client.PUT(at('/workflows/{name}/aliases/{alias}'), { params: { path: { name, alias } }, body: { version } }));
+  data(
+    client.PUT(at('/workflows/{name}/aliases/{alias}'), {
+      params: { path: { name, alias } },
+      body: { version },
+    }),
+  );
 
 export const removeAlias = (name: string, alias: string) =>
-  data(client.DELETE(at('/workflows/{name}/aliases/{alias}'), { params: { path: { name, alias } } }));
+  data(
+    client.DELETE(at('/workflows/{name}/aliases/{alias}'), { params: { path: { name, alias } } }),
+  );
 
 export const listDeadLetters = (filters: DeadLetterFilters, cursor: string | null, limit: number) =>
   data(client.GET(at('/dead-letters'), { params: { query: { ...filters, cursor, limit } } }));
@@ -106,17 +147,20 @@ export const getDeadLetter = (letter_id: number) =>
 export const retryDeadLetters = (ids: number[], preview: boolean) =>
   data(client.POST(at('/dead-letters/retry'), { body: { ids, preview } }));
 
-export const dropDeadLetters = (ids: number[]) => data(client.POST(at('/dead-letters/drop'), { body: { ids } }));
+export const dropDeadLetters = (ids: number[]) =>
+  data(client.POST(at('/dead-letters/drop'), { body: { ids } }));
 
 export const listWorkers = () => data(client.GET(at('/workers')));
 export const listOrchestrators = () => data(client.GET(at('/orchestrators')));
 export const listQueues = () => data(client.GET(at('/queues')));
 
-export const eventsOf = (execution_id: string) => `${V1}/executions/${encodeURIComponent(execution_id)}/events`;
+export const eventsOf = (execution_id: string) =>
+  `${V1}/executions/${encodeURIComponent(execution_id)}/events`;
 export const ALL_EVENTS = `${V1}/events?nodes=false`;
 
 type Answer<F extends (...given: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
-type ItemOf<F extends (...given: never[]) => Promise<{ items: unknown[] }>> = Answer<F>['items'][number];
+type ItemOf<F extends (...given: never[]) => Promise<{ items: unknown[] }>> =
+  Answer<F>['items'][number];
 
 export type Me = Answer<typeof getMe>;
 /** What a key may be made for, which is also what it may do. */

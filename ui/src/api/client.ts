@@ -15,7 +15,9 @@ export async function reach(input: Request | string, init?: RequestInit): Promis
   try {
     response = await fetch(input, init);
   } catch (error) {
-    if (init?.signal?.aborted || (error instanceof DOMException && error.name === 'AbortError')) throw error;
+    if (init?.signal?.aborted || (error instanceof DOMException && error.name === 'AbortError')) {
+      throw error;
+    }
     noteReachable(false);
     throw unreachable();
   }

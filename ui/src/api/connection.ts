@@ -1,4 +1,5 @@
-// Whether the server can be reached. The shell shows it, and all queries are refetched when that changes.
+// Whether the server can be reached. The shell shows it, and all queries are refetched when that
+// changes.
 
 let reachable = true;
 const listeners = new Set<() => void>();

@@ -1,5 +1,6 @@
-// Server-Sent Events by fetch: unlike EventSource, it can send a key and says why a stream ended. Events come in
-// batches, at most a few times a second: an execution of thousands of nodes must not redraw the UI thousands of times.
+// Server-Sent Events by fetch: unlike EventSource, it can send a key and says why a stream ended.
+// Events come in batches, at most a few times a second: an execution of thousands of nodes must not
+// redraw the UI thousands of times.
 import { createParser } from 'eventsource-parser';
 import type { Transition } from './calls';
 import { authorization, reach } from './client';
@@ -12,7 +13,9 @@ type Following = {
   onEvents: (events: Transition[]) => void;
   /** The execution has ended: nothing more will come. */
   onEnd?: () => void;
-  /** The server no longer has the events after `after`: read everything again and follow from there. */
+  /**
+   * The server no longer has the events after `after`: read everything again and follow from there.
+   */
   onGap?: () => void;
   onLive?: (live: boolean) => void;
 };
@@ -23,14 +26,21 @@ const RECONNECT_MS_MAX = 5000;
 /** The server sends a heartbeat every 15 seconds. */
 const SILENCE_MS = 40_000;
 
-/** Follows a stream until it ends or the returned function is called. After a break it goes on where it broke off. */
+/**
+ * Follows a stream until it ends or the returned function is called. After a break it goes on where
+ * it broke off.
+ */
 export function follow(path: string, following: Following): () => void {
   const stop = new AbortController();
   void followUntilEnd(path, following, stop.signal);
   return () => stop.abort();
 }
 
-async function followUntilEnd(path: string, following: Following, stopped: AbortSignal): Promise<void> {
+async function followUntilEnd(
+  path: string,
+  following: Following,
+  stopped: AbortSignal,
+): Promise<void> {
   let last = following.after;
   let pause = RECONNECT_MS;
   while (!stopped.aborted) {
@@ -73,8 +83,9 @@ async function readOnce(
     let ended = false;
     const parser = createParser({
       onEvent(event) {
-        if (event.event === 'end') ended = true;
-        else {
+        if (event.event === 'end') {
+          ended = true;
+        } else {
           batch.add(JSON.parse(event.data) as Transition);
           if (event.id) onId(event.id);
         }

@@ -2,7 +2,10 @@ import type { components } from './schema';
 
 type Document = components['schemas']['ProblemDocument'];
 
-/** Why the server refused a request, in its own words. The status is 0 if the server couldn't be reached. */
+/**
+ * Why the server refused a request, in its own words. The status is 0 if the server couldn't be
+ * reached.
+ */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -24,7 +27,10 @@ export class Problem extends Error {
 }
 
 export function unreachable(): Problem {
-  return new Problem(0, { code: 'unreachable', detail: "The server can't be reached. The UI tries again by itself." });
+  return new Problem(0, {
+    code: 'unreachable',
+    detail: "The server can't be reached. The UI tries again by itself.",
+  });
 }
 
 export function messageOf(error: unknown): string {

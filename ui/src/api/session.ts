@@ -1,5 +1,5 @@
-// Who uses the UI: an API key, where the service requires one. The key is stored for this tab, or on this device if the
-// user asks for that; the UI's CSP lets no foreign script read it.
+// Who uses the UI: an API key, where the service requires one. The key is stored for this tab, or
+// on this device if the user asks for that; the UI's CSP lets no foreign script read it.
 
 import type { Me } from './calls';
 

@@ -1,5 +1,6 @@
-// Lists that stay up to date: one stream of all executions for the whole page says that something changed, and
-// these queries are refetched, at most about once a second. Without the stream they are refetched every few seconds.
+// Lists that stay up to date: one stream of all executions says that something
+// changed, and these queries are refetched, at most about once a second. Without the stream they
+// are refetched every few seconds.
 import { type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { ALL_EVENTS } from './calls';
@@ -7,7 +8,10 @@ import { follow } from './eventStream';
 
 const REFETCH_MS = 1000;
 
-/** Refetches these queries when an execution changes its state. Returns whether the stream is connected. */
+/**
+ * Refetches these queries when an execution changes its state. Returns whether the stream is
+ * connected.
+ */
 export function useLive(...keys: QueryKey[]): boolean {
   const queries = useQueryClient();
   const [live, setLive] = useState(false);
@@ -19,7 +23,9 @@ export function useLive(...keys: QueryKey[]): boolean {
       timer ??= setTimeout(() => {
         timer = null;
         if (document.visibilityState === 'hidden') return;
-        for (const key of JSON.parse(name) as QueryKey[]) void queries.invalidateQueries({ queryKey: key });
+        for (const key of JSON.parse(name) as QueryKey[]) {
+          void queries.invalidateQueries({ queryKey: key });
+        }
       }, REFETCH_MS);
     };
     const startFollowing = () => {

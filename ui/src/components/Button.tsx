@@ -7,9 +7,22 @@ type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
   busy?: boolean;
 };
 
-export function Button({ kind = 'plain', icon: Icon, busy = false, className = '', children, ...rest }: ButtonProps) {
+export function Button({
+  kind = 'plain',
+  icon: Icon,
+  busy = false,
+  className = '',
+  children,
+  ...rest
+}: ButtonProps) {
   return (
-    <button type="button" className={`button ${kind} ${className}`} disabled={busy} aria-busy={busy} {...rest}>
+    <button
+      type="button"
+      className={`button ${kind} ${className}`}
+      disabled={busy}
+      aria-busy={busy}
+      {...rest}
+    >
       {Icon && <Icon size={16} aria-hidden="true" />}
       {children && <span>{children}</span>}
     </button>

@@ -1,6 +1,11 @@
 import type { ReactNode } from 'react';
 
-type CardProps = { title?: ReactNode; actions?: ReactNode; className?: string; children: ReactNode };
+type CardProps = {
+  title?: ReactNode;
+  actions?: ReactNode;
+  className?: string;
+  children: ReactNode;
+};
 
 export function Card({ title, actions, className = '', children }: CardProps) {
   return (

@@ -2,7 +2,13 @@ import { Check, Copy } from 'lucide-react';
 import { useState } from 'react';
 import { Button } from './Button';
 
-export function CopyButton({ text, label = 'Copy' }: { text: string | (() => string); label?: string }) {
+export function CopyButton({
+  text,
+  label = 'Copy',
+}: {
+  text: string | (() => string);
+  label?: string;
+}) {
   const [done, setDone] = useState(false);
   const copy = async () => {
     await navigator.clipboard.writeText(typeof text === 'string' ? text : text());

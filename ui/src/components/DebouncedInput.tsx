@@ -1,4 +1,11 @@
-import { type InputHTMLAttributes, type KeyboardEvent, type Ref, useEffect, useRef, useState } from 'react';
+import {
+  type InputHTMLAttributes,
+  type KeyboardEvent,
+  type Ref,
+  useEffect,
+  useRef,
+  useState,
+} from 'react';
 
 type DebouncedInputProps = Omit<InputHTMLAttributes<HTMLInputElement>, 'onChange' | 'value'> & {
   value: string;
@@ -14,7 +21,8 @@ export function DebouncedInput({ value, onValue, input, ...rest }: DebouncedInpu
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
   const delivered = useRef(value);
   useEffect(() => {
-    if (value === delivered.current) return; // what was typed here; only a change from elsewhere is taken over
+    // A value that was typed here is known; only a change from elsewhere is taken over.
+    if (value === delivered.current) return;
     delivered.current = value;
     setText(value);
   }, [value]);
@@ -24,12 +32,12 @@ export function DebouncedInput({ value, onValue, input, ...rest }: DebouncedInpu
     },
     [],
   );
-  const deliverAfter = (text: string, pause: number) => {
-    setText(text);
+  const deliverAfter = (next: string, pause: number) => {
+    setText(next);
     if (timer.current) clearTimeout(timer.current);
     timer.current = setTimeout(() => {
-      delivered.current = text.trim();
-      onValue(text.trim());
+      delivered.current = next.trim();
+      onValue(next.trim());
     }, pause);
   };
   const onKeyDown = (event: KeyboardEvent<HTMLInputElement>) => {

@@ -2,7 +2,10 @@ import { Component, type ReactNode } from 'react';
 import { Button } from './Button';
 import { Empty } from './Empty';
 
-/** An error in one page leaves the rest of the UI usable: a bug, or a file of a version that has been replaced. */
+/**
+ * An error in one page leaves the rest of the UI usable: a bug, or a file of a version that has
+ * been replaced.
+ */
 export class ErrorBoundary extends Component<{ children: ReactNode }, { error: Error | null }> {
   override state = { error: null as Error | null };
 

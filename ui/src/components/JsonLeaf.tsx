@@ -11,7 +11,12 @@ export function JsonLeaf({ value, hit }: { value: unknown; hit: boolean }) {
   return (
     <span className={`json-leaf json-${kind}${hit ? ' hit' : ''}`}>
       {isLong ? `${text.slice(0, LONG_TEXT)}…` : text}
-      {isLong && <Button kind="quiet" onClick={() => setWhole(true)}>{`all ${text.length} characters`}</Button>}
+      {isLong && (
+        <Button
+          kind="quiet"
+          onClick={() => setWhole(true)}
+        >{`all ${text.length} characters`}</Button>
+      )}
     </span>
   );
 }

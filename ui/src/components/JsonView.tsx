@@ -1,4 +1,5 @@
-// Any JSON as a tree. Everything is text in the DOM: whatever a value holds, nothing of it is run or linked.
+// Any JSON as a tree. Everything is text in the DOM: whatever a value holds, nothing of it is run
+// or linked.
 
 import { Download } from 'lucide-react';
 import { useMemo, useState } from 'react';
@@ -13,7 +14,10 @@ type JsonProps = { value: unknown; name?: string; search?: boolean };
 export function JsonView({ value, name = 'value', search = true }: JsonProps) {
   const [searchText, setSearchText] = useState('');
   const text = useMemo(() => JSON.stringify(value, null, 2) ?? 'null', [value]);
-  const matches = useMemo(() => (searchText ? findInJson(value, searchText.toLowerCase()) : null), [value, searchText]);
+  const matches = useMemo(
+    () => (searchText ? findInJson(value, searchText.toLowerCase()) : null),
+    [value, searchText],
+  );
   const download = () => {
     const link = document.createElement('a');
     link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));

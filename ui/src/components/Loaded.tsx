@@ -4,7 +4,10 @@ import { Loading } from './Loading';
 
 type Loadable<T> = { data: T | undefined; error: unknown; refetch: () => unknown };
 
-/** Shows a query's data, or that it is loading or has failed. Data stays in sight while it is refetched. */
+/**
+ * Shows a query's data, or that it is loading or has failed. Data stays in sight while it is
+ * refetched.
+ */
 export function Loaded<T>({
   query,
   what,

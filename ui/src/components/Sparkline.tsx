@@ -1,12 +1,21 @@
 export type Point = { label: string; value: number | null };
 
-type SparklineProps = { points: Point[]; label: string; unit?: string; valueMax?: number; className?: string };
+type SparklineProps = {
+  points: Point[];
+  label: string;
+  unit?: string;
+  valueMax?: number;
+  className?: string;
+};
 
 export function largestValue(points: Point[]): number {
   return Math.max(...points.map((point) => point.value ?? 0), 1e-9);
 }
 
-/** A line of values over time, with gaps where there are none. Lines in one chart share their `valueMax`. */
+/**
+ * A line of values over time, with gaps where there are none. Lines in one chart share their
+ * `valueMax`.
+ */
 export function Sparkline({
   points,
   label,
@@ -58,9 +67,13 @@ export function Sparkline({
           width={100 / points.length}
           height="32"
         >
-          <title>{`${point.label}: ${point.value === null ? 'nothing' : `${point.value}${unit}`}`}</title>
+          <title>{`${point.label}: ${valueText(point.value, unit)}`}</title>
         </rect>
       ))}
     </svg>
   );
+}
+
+function valueText(value: number | null, unit: string): string {
+  return value === null ? 'nothing' : `${value}${unit}`;
 }

@@ -8,7 +8,13 @@ export function StackedBars({ bars, label }: { bars: Bar[]; label: string }) {
   const totalMax = Math.max(...totals, 1);
   const width = 100 / Math.max(bars.length, 1);
   return (
-    <svg className="bars" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label={label}>
+    <svg
+      className="bars"
+      viewBox="0 0 100 40"
+      preserveAspectRatio="none"
+      role="img"
+      aria-label={label}
+    >
       {bars.map((bar, index) => {
         let top = 40;
         const partTexts = bar.parts

@@ -2,16 +2,25 @@ import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react';
 
 export type Tab = { id: string; label: ReactNode };
 
-type TabsProps = { label: string; tabs: Tab[]; chosen: string; onChoose: (id: string) => void; children: ReactNode };
+type TabsProps = {
+  label: string;
+  tabs: Tab[];
+  chosen: string;
+  onChoose: (id: string) => void;
+  children: ReactNode;
+};
 
-/** Arrow keys move between tabs, as in the ARIA practice. */
+const STEPS: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1 };
+
+/** Arrow keys move between tabs, as the ARIA practices recommend. */
 export function Tabs({ label, tabs, chosen, onChoose, children }: TabsProps) {
   const list = useRef<HTMLDivElement>(null);
   const name = useId();
   const move = (event: KeyboardEvent) => {
-    const step = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
+    const step = STEPS[event.key];
     if (!step) return;
-    const index = (tabs.findIndex((tab) => tab.id === chosen) + step + tabs.length) % tabs.length;
+    const current = tabs.findIndex((tab) => tab.id === chosen);
+    const index = (current + step + tabs.length) % tabs.length;
     onChoose(tabs[index]?.id ?? chosen);
     list.current?.querySelectorAll<HTMLButtonElement>('[role=tab]')[index]?.focus();
   };
@@ -34,7 +43,12 @@ export function Tabs({ label, tabs, chosen, onChoose, children }: TabsProps) {
           </button>
         ))}
       </div>
-      <div id={`${name}-panel`} role="tabpanel" aria-labelledby={`${name}-${chosen}`} className="tab-panel">
+      <div
+        id={`${name}-panel`}
+        role="tabpanel"
+        aria-labelledby={`${name}-${chosen}`}
+        className="tab-panel"
+      >
         {children}
       </div>
     </div>

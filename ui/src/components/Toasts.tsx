@@ -10,7 +10,12 @@ export function Toasts() {
       {toasts.map((toast) => (
         <div key={toast.id} className={`toast ${toast.kind}`}>
           <span>{toast.text}</span>
-          <Button kind="quiet" icon={X} aria-label="Dismiss" onClick={() => dismissToast(toast.id)} />
+          <Button
+            kind="quiet"
+            icon={X}
+            aria-label="Dismiss"
+            onClick={() => dismissToast(toast.id)}
+          />
         </div>
       ))}
     </div>

@@ -1,6 +1,11 @@
 import { useEffect, useRef } from 'react';
 
-type TickProps = { state: 'none' | 'some' | 'all'; label: string; disabled?: boolean; onChange: (on: boolean) => void };
+type TickProps = {
+  state: 'none' | 'some' | 'all';
+  label: string;
+  disabled?: boolean;
+  onChange: (on: boolean) => void;
+};
 
 /** A checkbox for one or many items. Only a script can set the state "some". */
 export function TriStateCheckbox({ state, label, disabled = false, onChange }: TickProps) {

@@ -2,7 +2,10 @@ import { expect, it } from 'vitest';
 import { findInJson } from './findInJson';
 
 it('finds keys and values at any depth, and the way to them', () => {
-  const matches = findInJson({ user: { name: 'Ada', tags: ['x', 'Adamant'] }, ada: 1, n: 5 }, 'ada');
+  const matches = findInJson(
+    { user: { name: 'Ada', tags: ['x', 'Adamant'] }, ada: 1, n: 5 },
+    'ada',
+  );
   expect(matches.hits).toEqual(new Set(['$/user/name', '$/user/tags/1', '$/ada']));
   expect(matches.paths).toEqual(new Set(['$', '$/user', '$/user/tags']));
   expect(matches.count).toBe(3);

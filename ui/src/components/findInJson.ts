@@ -1,6 +1,8 @@
 export type JsonMatches = { paths: Set<string>; hits: Set<string>; count: number };
 
-/** The paths whose key or value contains the text, and the paths of everything that contains them. */
+/**
+ * The paths whose key or value contains the text, and the paths of everything that contains them.
+ */
 export function findInJson(root: unknown, searchText: string): JsonMatches {
   const matches: JsonMatches = { paths: new Set(), hits: new Set(), count: 0 };
   const stack: { value: unknown; path: string; key: string; ancestors: string[] }[] = [
@@ -9,7 +11,10 @@ export function findInJson(root: unknown, searchText: string): JsonMatches {
   while (stack.length) {
     const { value, path, key, ancestors } = stack.pop() as (typeof stack)[number];
     const isLeaf = value === null || typeof value !== 'object';
-    if (key.toLowerCase().includes(searchText) || (isLeaf && String(value).toLowerCase().includes(searchText))) {
+    if (
+      key.toLowerCase().includes(searchText) ||
+      (isLeaf && String(value).toLowerCase().includes(searchText))
+    ) {
       matches.count += 1;
       matches.hits.add(path);
       for (const ancestor of ancestors) matches.paths.add(ancestor);

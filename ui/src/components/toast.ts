@@ -32,7 +32,8 @@ export function toast(text: ReactNode, kind: Toast['kind'] = 'done'): void {
   count += 1;
   const id = count;
   setToasts([...toasts.slice(-3), { id, kind, text }]);
-  if (kind === 'done') setTimeout(() => dismissToast(id), SHOWN_MS); // errors stay until they are dismissed
+  // Errors stay until they are dismissed.
+  if (kind === 'done') setTimeout(() => dismissToast(id), SHOWN_MS);
 }
 
 export function toastError(error: unknown): void {

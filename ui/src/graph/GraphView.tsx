@@ -1,6 +1,20 @@
-import { Background, Controls, MiniMap, type Node, ReactFlow, type ReactFlowInstance } from '@xyflow/react';
+import {
+  Background,
+  Controls,
+  MiniMap,
+  type Node,
+  ReactFlow,
+  type ReactFlowInstance,
+} from '@xyflow/react';
 import { Shrink } from 'lucide-react';
-import { type CSSProperties, type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react';
+import {
+  type CSSProperties,
+  type KeyboardEvent,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+} from 'react';
 import type { GraphEdge } from '../api/calls';
 import { Button } from '../components/Button';
 import { criticalLinks, flowEdge, flowNode } from './flowElements';
@@ -18,7 +32,7 @@ import './graph.css';
 type GraphViewProps = {
   store: NodeStore;
   edges: readonly GraphEdge[];
-  onSelect?: (id: string | null) => void;
+  onSelect?: (nodeId: string | null) => void;
 } & Partial<Marks>;
 
 const NODE_TYPES = { box: NodeBox, 'group-box': GroupBox };
@@ -28,7 +42,14 @@ const VISIBLE_ONLY_FROM = 60;
 /** The height of a grouped graph, in rows: there is room for groups that are opened. */
 const GROUPED_ROWS = 8;
 
-export function GraphView({ store, edges, selected = null, critical = NONE, retry = null, onSelect }: GraphViewProps) {
+export function GraphView({
+  store,
+  edges,
+  selected = null,
+  critical = NONE,
+  retry = null,
+  onSelect,
+}: GraphViewProps) {
   const [flow, setFlow] = useState<ReactFlowInstance | null>(null);
   const frame = useRef<HTMLDivElement>(null);
   const drawn = useDrawing(store, edges, selected);
@@ -40,27 +61,36 @@ export function GraphView({ store, edges, selected = null, critical = NONE, retr
   }, [links, layout, critical, itemOf]);
   const marks = useMemo<Marks>(() => ({ selected, critical, retry }), [selected, critical, retry]);
 
-  // Opening a group leaves the viewport where it is; another graph or a new layout moves it to the beginning.
+  // Opening a group leaves the viewport where it is; another graph or a new layout moves it to the
+  // beginning.
   const arranged = isGrouped ? store : layout;
   const positions = useRef(layout.positions);
   positions.current = layout.positions;
   useEffect(() => {
-    if (arranged && flow && frame.current) void showBeginning(flow, positions.current, frame.current);
+    if (arranged && flow && frame.current) {
+      void showBeginning(flow, positions.current, frame.current);
+    }
   }, [flow, arranged]);
-  const selectedPosition = selected === null ? undefined : layout.positions.get(itemOf.get(selected) ?? '');
+  const selectedPosition =
+    selected === null ? undefined : layout.positions.get(itemOf.get(selected) ?? '');
   useEffect(() => {
-    if (flow && frame.current && selectedPosition) bringIntoView(flow, selectedPosition, frame.current);
+    if (flow && frame.current && selectedPosition) {
+      bringIntoView(flow, selectedPosition, frame.current);
+    }
   }, [flow, selectedPosition]);
 
   const rows = useMemo(() => (isGrouped ? GROUPED_ROWS : rowsOf(items)), [isGrouped, items]);
   const activate = (node: Node) => {
-    if (node.type === 'group-box') setOpened(new Set(opened).add((node.data as { group: Group }).group.key));
-    else onSelect?.((node.data as { id: string }).id);
+    if (node.type === 'group-box') {
+      setOpened(new Set(opened).add((node.data as { group: Group }).group.key));
+    } else {
+      onSelect?.((node.data as { id: string }).id);
+    }
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' && event.key !== ' ') return;
     const id = (event.target as HTMLElement).closest<HTMLElement>('.react-flow__node')?.dataset.id;
-    const node = nodes.find((node) => node.id === id);
+    const node = nodes.find((candidate) => candidate.id === id);
     if (!node) return;
     event.preventDefault();
     activate(node);
@@ -90,7 +120,9 @@ export function GraphView({ store, edges, selected = null, critical = NONE, retr
         >
           <Background gap={22} size={1} />
           <Controls showInteractive={false} />
-          {items.length > VISIBLE_ONLY_FROM / 3 && <MiniMap pannable zoomable ariaLabel="Map of the graph" />}
+          {items.length > VISIBLE_ONLY_FROM / 3 && (
+            <MiniMap pannable zoomable ariaLabel="Map of the graph" />
+          )}
         </ReactFlow>
         {opened.size > 0 && (
           <div className="graph-tools">
@@ -100,7 +132,10 @@ export function GraphView({ store, edges, selected = null, critical = NONE, retr
           </div>
         )}
         {isGrouped && opened.size === 0 && (
-          <p className="graph-note">{`${store.ids.length.toLocaleString()} nodes, grouped by level. Click a group to open it.`}</p>
+          <p className="graph-note">
+            {`${store.ids.length.toLocaleString()} nodes, grouped by level. `}
+            Click a group to open it.
+          </p>
         )}
       </div>
     </MarksContext>

@@ -14,12 +14,14 @@ export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupBoxData>
   const { selected, critical, retry } = useMarks();
   const read = useCallback(() => store.version, [store]);
   useSyncExternalStore(store.subscribe, read);
-  const counts = countStates(members.map((id) => store.get(id)));
+  const counts = countStates(members.map((nodeId) => store.get(nodeId)));
   const isPlain = '' in counts;
-  const runAgainCount = retry ? members.filter((id) => typeof retry.get(id) === 'string').length : 0;
+  const runAgainCount = retry
+    ? members.filter((nodeId) => typeof retry.get(nodeId) === 'string').length
+    : 0;
   const classes = ['group-box'];
   if (selected !== null && members.includes(selected)) classes.push('selected');
-  if (members.some((id) => critical.has(id))) classes.push('critical');
+  if (members.some((nodeId) => critical.has(nodeId))) classes.push('critical');
   if (retry) classes.push(runAgainCount ? 'again' : 'reused');
   return (
     <div className={classes.join(' ')}>

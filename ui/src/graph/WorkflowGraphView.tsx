@@ -13,10 +13,24 @@ const NOT_RUN = {
   finished_at: null,
 } satisfies Omit<GraphNode, keyof WorkflowGraph['nodes'][number]>;
 
-type Props = { graph: WorkflowGraph; selected?: string | null; onSelect?: (id: string | null) => void };
+type Props = {
+  graph: WorkflowGraph;
+  selected?: string | null;
+  onSelect?: (nodeId: string | null) => void;
+};
 
 /** The graph of a workflow's version, without states. */
 export function WorkflowGraphView({ graph, selected = null, onSelect }: Props) {
-  const store = useMemo(() => new NodeStore(graph.nodes.map((node) => ({ ...NOT_RUN, ...node }))), [graph]);
-  return <GraphView store={store} edges={graph.edges} selected={selected} {...(onSelect ? { onSelect } : {})} />;
+  const store = useMemo(
+    () => new NodeStore(graph.nodes.map((node) => ({ ...NOT_RUN, ...node }))),
+    [graph],
+  );
+  return (
+    <GraphView
+      store={store}
+      edges={graph.edges}
+      selected={selected}
+      {...(onSelect ? { onSelect } : {})}
+    />
+  );
 }

@@ -1,9 +1,14 @@
 import type { GraphEdge, GraphNode } from '../api/calls';
 
-/** The chain of nodes that the end had to wait for: from the last node to finish back through what each waited for. */
+/**
+ * The chain of nodes that the end had to wait for: from the last node to finish back through what
+ * each waited for.
+ */
 export function criticalPath(nodes: readonly GraphNode[], edges: readonly GraphEdge[]): string[] {
   const finished = new Map(
-    nodes.filter((node) => node.finished_at && node.state !== 'SKIPPED').map((node) => [node.id, node]),
+    nodes
+      .filter((node) => node.finished_at && node.state !== 'SKIPPED')
+      .map((node) => [node.id, node]),
   );
   const parents = new Map<string, string[]>();
   for (const edge of edges) {
@@ -25,8 +30,14 @@ export function criticalPath(nodes: readonly GraphNode[], edges: readonly GraphE
 function latest(nodes: GraphNode[]): GraphNode | undefined {
   let last: GraphNode | undefined;
   for (const node of nodes) {
-    const [finishedAt, lastFinishedAt] = [node.finished_at ?? '', last?.finished_at ?? ''];
-    if (!last || finishedAt > lastFinishedAt || (finishedAt === lastFinishedAt && node.level > last.level)) last = node;
+    if (!last || isLater(node, last)) last = node;
   }
   return last;
+}
+
+function isLater(node: GraphNode, other: GraphNode): boolean {
+  const finishedAt = node.finished_at ?? '';
+  const otherFinishedAt = other.finished_at ?? '';
+  if (finishedAt === otherFinishedAt) return node.level > other.level;
+  return finishedAt > otherFinishedAt;
 }

@@ -14,8 +14,22 @@ export function flowNode(item: Item, drawing: Drawing): Node {
     width,
     height,
     handles: [
-      { type: 'target' as const, position: Position.Left, x: 0, y: height / 2, width: 1, height: 1 },
-      { type: 'source' as const, position: Position.Right, x: width, y: height / 2, width: 1, height: 1 },
+      {
+        type: 'target' as const,
+        position: Position.Left,
+        x: 0,
+        y: height / 2,
+        width: 1,
+        height: 1,
+      },
+      {
+        type: 'source' as const,
+        position: Position.Right,
+        x: width,
+        y: height / 2,
+        width: 1,
+        height: 1,
+      },
     ],
   };
   if (item.kind === 'group') {
@@ -25,11 +39,19 @@ export function flowNode(item: Item, drawing: Drawing): Node {
   }
   const name = store.ids[item.index] as string;
   const node = store.get(name);
-  return { ...common, type: 'box', ariaLabel: `${name}, ${node?.handler}`, data: { store, id: name } };
+  return {
+    ...common,
+    type: 'box',
+    ariaLabel: `${name}, ${node?.handler}`,
+    data: { store, id: name },
+  };
 }
 
 /** Lines between boxes whose nodes follow each other on the critical path. */
-export function criticalLinks(path: Iterable<string>, itemOf: ReadonlyMap<string, string>): Set<string> {
+export function criticalLinks(
+  path: Iterable<string>,
+  itemOf: ReadonlyMap<string, string>,
+): Set<string> {
   const keys = new Set<string>();
   let from: string | undefined;
   for (const id of path) {

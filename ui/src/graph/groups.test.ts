@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { bundles, Grouping, type Item, NODES_MAX } from './groups';
 
-const square = (depth: number, width: number) => Array.from({ length: depth * width }, (_, n) => Math.floor(n / width));
+const square = (depth: number, width: number) =>
+  Array.from({ length: depth * width }, (_, n) => Math.floor(n / width));
 
 function indexes(grouping: Grouping, items: Item[]): number[] {
   return items
@@ -41,8 +42,9 @@ describe('a grouping', () => {
   }
 
   it('begins with few boxes', () => {
-    for (const levels of Object.values(shapes))
+    for (const levels of Object.values(shapes)) {
       expect(new Grouping(levels).items(new Set()).length).toBeLessThanOrEqual(20);
+    }
   });
 
   it('of nothing is empty', () => {

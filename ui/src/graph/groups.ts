@@ -1,6 +1,7 @@
-// A graph of any size as a few items: nodes, and groups of them that can be opened. Nodes stand in one order, by level;
-// a group is a piece of that order. A piece of many levels opens into pieces of fewer, a level into its nodes, a very
-// wide level into parts of it. So 10,000 nodes in a row, in one level or in a square all begin as about twenty boxes.
+// A graph of any size as a few items: nodes, and groups of them that can be opened. Nodes stand in
+// one order, by level; a group is a piece of that order. A piece of many levels opens into pieces
+// of fewer, a level into its nodes, a very wide level into parts of it. So 10,000 nodes in a row,
+// in one level or in a square all begin as about twenty boxes.
 
 /** From here on a graph is shown in groups. */
 export const NODES_MAX = 250;
@@ -9,7 +10,9 @@ const PIECES_MAX = 20;
 const LEVEL_NODES_MAX = 150;
 
 export type Group = { key: string; start: number; end: number; low: number; high: number };
-export type Item = { kind: 'node'; index: number; level: number } | { kind: 'group'; group: Group; level: number };
+export type Item =
+  | { kind: 'node'; index: number; level: number }
+  | { kind: 'group'; group: Group; level: number };
 
 export class Grouping {
   /** Positions to indexes of nodes. */
@@ -19,11 +22,15 @@ export class Grouping {
   private readonly position: number[];
 
   constructor(private readonly levels: readonly number[]) {
-    this.order = levels.map((_, index) => index).sort((a, b) => levelAt(levels, a) - levelAt(levels, b) || a - b);
+    this.order = levels
+      .map((_, index) => index)
+      .sort((a, b) => levelAt(levels, a) - levelAt(levels, b) || a - b);
     const depth = levels.reduce((most, level) => Math.max(most, level + 1), 0);
     this.starts = new Array<number>(depth + 1).fill(0);
     for (const level of levels) this.starts[level + 1] = (this.starts[level + 1] ?? 0) + 1;
-    for (let level = 0; level < depth; level += 1) this.starts[level + 1] = this.start(level + 1) + this.start(level);
+    for (let level = 0; level < depth; level += 1) {
+      this.starts[level + 1] = this.start(level + 1) + this.start(level);
+    }
     this.position = new Array<number>(levels.length).fill(0);
     this.order.forEach((index, position) => {
       this.position[index] = position;
@@ -35,8 +42,11 @@ export class Grouping {
     const items: Item[] = [];
     const visit = (group: Group) => {
       if (group.end - group.start === 1) items.push(this.node(group.start));
-      else if (group.key !== ROOT && !opened.has(group.key)) items.push({ kind: 'group', group, level: group.low });
-      else for (const piece of this.pieces(group)) visit(piece);
+      else if (group.key !== ROOT && !opened.has(group.key)) {
+        items.push({ kind: 'group', group, level: group.low });
+      } else {
+        for (const piece of this.pieces(group)) visit(piece);
+      }
     };
     if (this.order.length) visit(this.root());
     return items;
@@ -49,7 +59,9 @@ export class Grouping {
     let group = this.root();
     while (group.end - group.start > 1) {
       keys.push(group.key);
-      group = this.pieces(group).find((piece) => piece.start <= position && position < piece.end) as Group;
+      group = this.pieces(group).find(
+        (piece) => piece.start <= position && position < piece.end,
+      ) as Group;
     }
     return keys;
   }
@@ -99,28 +111,33 @@ function levelAt(levels: readonly number[], index: number): number {
 }
 
 function range(from: number, to: number, step: number): number[] {
-  const found: number[] = [];
-  for (let each = from; each < to; each += step) found.push(each);
-  return found;
+  const numbers: number[] = [];
+  for (let number = from; number < to; number += step) numbers.push(number);
+  return numbers;
 }
 
 export function groupName(group: Group): string {
-  return group.low === group.high ? `Level ${group.low + 1}` : `Levels ${group.low + 1}–${group.high + 1}`;
+  return group.low === group.high
+    ? `Level ${group.low + 1}`
+    : `Levels ${group.low + 1}–${group.high + 1}`;
 }
 
 export type Bundle = { from: string; to: string; count: number };
 
 /** Edges between items: all edges between the nodes of two items are one. */
-export function bundles(edges: readonly { from: string; to: string }[], itemOf: ReadonlyMap<string, string>): Bundle[] {
-  const found = new Map<string, Bundle>();
+export function bundles(
+  edges: readonly { from: string; to: string }[],
+  itemOf: ReadonlyMap<string, string>,
+): Bundle[] {
+  const byKey = new Map<string, Bundle>();
   for (const edge of edges) {
     const from = itemOf.get(edge.from);
     const to = itemOf.get(edge.to);
     if (!from || !to || from === to) continue;
     const key = `${from}\u0000${to}`;
-    const bundle = found.get(key);
+    const bundle = byKey.get(key);
     if (bundle) bundle.count += 1;
-    else found.set(key, { from, to, count: 1 });
+    else byKey.set(key, { from, to, count: 1 });
   }
-  return [...found.values()];
+  return [...byKey.values()];
 }

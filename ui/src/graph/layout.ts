@@ -1,5 +1,5 @@
-// Positions of boxes: at first in columns by level. Elk then lays out a graph of a readable size, in a web worker, with
-// few crossings and edges that go around the boxes.
+// Positions of boxes: at first in columns by level. Elk then lays out a graph of a readable size,
+// in a web worker, with few crossings and edges that go around the boxes.
 import type { ELK, ElkNode } from 'elkjs/lib/elk-api';
 import elkWorker from 'elkjs/lib/elk-worker.min.js?url';
 import type { Bundle, Item } from './groups';
@@ -74,11 +74,15 @@ export async function routed(
     edges: edges.map((edge) => ({ id: routeKey(edge), sources: [edge.from], targets: [edge.to] })),
   };
   const result = await (await elk).layout(graph);
-  const positions = new Map((result.children ?? []).map((child) => [child.id, { x: child.x ?? 0, y: child.y ?? 0 }]));
+  const positions = new Map(
+    (result.children ?? []).map((child) => [child.id, { x: child.x ?? 0, y: child.y ?? 0 }]),
+  );
   const routes = new Map<string, Point[]>();
   for (const edge of result.edges ?? []) {
     const section = edge.sections?.[0];
-    if (section) routes.set(edge.id, [section.startPoint, ...(section.bendPoints ?? []), section.endPoint]);
+    if (section) {
+      routes.set(edge.id, [section.startPoint, ...(section.bendPoints ?? []), section.endPoint]);
+    }
   }
   return { positions, routes };
 }

@@ -22,14 +22,33 @@ function node(id: string, more: Partial<GraphNode> = {}): GraphNode {
   };
 }
 
-function event(seq: number, node_id: string | null, to: string, more: Partial<Transition> = {}): Transition {
-  return { seq, at: `${AT}${seq}.000Z`, node_id, from: '', to, attempt: 1, reason: null, execution_id: 'e', ...more };
+function event(
+  seq: number,
+  node_id: string | null,
+  to: string,
+  more: Partial<Transition> = {},
+): Transition {
+  return {
+    seq,
+    at: `${AT}${seq}.000Z`,
+    node_id,
+    from: '',
+    to,
+    attempt: 1,
+    reason: null,
+    execution_id: 'e',
+    ...more,
+  };
 }
 
 describe('a store of nodes', () => {
   it('follows a node through its attempts', () => {
     const store = new NodeStore([node('a')]);
-    store.apply([event(1, 'a', 'QUEUED'), event(2, 'a', 'RUNNING'), event(3, 'a', 'RETRYING', { reason: 'timeout' })]);
+    store.apply([
+      event(1, 'a', 'QUEUED'),
+      event(2, 'a', 'RUNNING'),
+      event(3, 'a', 'RETRYING', { reason: 'timeout' }),
+    ]);
     expect(store.get('a')).toMatchObject({
       state: 'RETRYING',
       attempt: 1,
@@ -37,7 +56,12 @@ describe('a store of nodes', () => {
       reason: 'timeout',
     });
     store.apply([event(4, 'a', 'QUEUED', { attempt: 2 })]);
-    expect(store.get('a')).toMatchObject({ state: 'QUEUED', attempt: 2, started_at: null, finished_at: null });
+    expect(store.get('a')).toMatchObject({
+      state: 'QUEUED',
+      attempt: 2,
+      started_at: null,
+      finished_at: null,
+    });
     store.apply([event(5, 'a', 'COMPLETED', { attempt: 2 })]);
     expect(store.get('a')).toMatchObject({ state: 'COMPLETED', finished_at: `${AT}5.000Z` });
   });
@@ -57,7 +81,11 @@ describe('a store of nodes', () => {
     const idsBefore = store.ids;
     const isOutdated = store.apply([event(1, 'gained', 'QUEUED'), event(2, 'gained', 'RUNNING')]);
     expect(isOutdated).toBe(true);
-    expect(store.get('gained')).toMatchObject({ state: 'RUNNING', attempt: 1, started_at: `${AT}2.000Z` });
+    expect(store.get('gained')).toMatchObject({
+      state: 'RUNNING',
+      attempt: 1,
+      started_at: `${AT}2.000Z`,
+    });
     expect(store.ids).toEqual(['a', 'gained']);
     expect(store.ids).not.toBe(idsBefore);
     expect(store.all().map((listed) => listed.id)).toEqual(['a', 'gained']);
@@ -84,7 +112,8 @@ describe('a store of nodes', () => {
 
   it('takes over what the server has, and leaves equal nodes the same objects', () => {
     const store = new NodeStore([node('a'), node('b')]);
-    const [a, ids] = [store.get('a'), store.ids];
+    const a = store.get('a');
+    const ids = store.ids;
     store.update([node('a'), node('b', { state: 'FAILED' })]);
     expect(store.get('a')).toBe(a);
     expect(store.get('b')?.state).toBe('FAILED');
@@ -92,7 +121,10 @@ describe('a store of nodes', () => {
   });
 
   it('counts states', () => {
-    expect(countStates([node('a'), node('b', { state: 'FAILED' }), undefined])).toEqual({ PENDING: 1, FAILED: 1 });
+    expect(countStates([node('a'), node('b', { state: 'FAILED' }), undefined])).toEqual({
+      PENDING: 1,
+      FAILED: 1,
+    });
   });
 });
 

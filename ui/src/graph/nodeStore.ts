@@ -1,5 +1,5 @@
-// The nodes of a graph and their states. Thousands of changes a second reach only the boxes that are on the screen and
-// changed.
+// The nodes of a graph and their states. Thousands of changes a second reach only the boxes that
+// are on the screen and changed.
 import type { GraphNode, Transition } from '../api/calls';
 import { nodeHasEnded } from '../states';
 
@@ -45,8 +45,9 @@ export class NodeStore {
   };
 
   /**
-   * Follows these events. An execution may gain nodes while it runs: a node that isn't known yet is added with what the
-   * event says of it. Returns whether events were about nodes that the server has yet to list: read the graph again.
+   * Follows these events. An execution may gain nodes while it runs: a node that isn't known yet is
+   * added with what the event says of it. Returns whether events were about nodes that the server
+   * has yet to list: read the graph again.
    */
   apply(events: readonly Transition[]): boolean {
     let isGraphOutdated = false;
@@ -60,7 +61,10 @@ export class NodeStore {
     return isGraphOutdated;
   }
 
-  /** Takes over what the server has now. A node that is equal stays the same object, and nodes never leave. */
+  /**
+   * Takes over what the server has now. A node that is equal stays the same object, and nodes never
+   * leave.
+   */
   update(nodes: readonly GraphNode[]): void {
     let hasNewNodes = false;
     for (const node of nodes) {
@@ -99,7 +103,9 @@ export function afterTransition(node: GraphNode, event: Transition): GraphNode {
     reason: event.reason ?? null,
     attempt: event.attempt || node.attempt,
   };
-  if (event.to === 'QUEUED') return { ...next, queued_at: event.at, started_at: null, finished_at: null };
+  if (event.to === 'QUEUED') {
+    return { ...next, queued_at: event.at, started_at: null, finished_at: null };
+  }
   if (event.to === 'RUNNING') return { ...next, started_at: event.at };
   if (nodeHasEnded(event.to)) return { ...next, finished_at: event.at };
   return next;

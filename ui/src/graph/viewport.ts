@@ -12,8 +12,12 @@ export async function showBeginning(
   frame: HTMLElement,
 ): Promise<void> {
   const { left, top, right, bottom } = boundsOf(positions);
-  const [width, height] = [right - left, bottom - top];
-  const fits = Math.min(frame.clientWidth / (width + 2 * MARGIN), frame.clientHeight / (height + 2 * MARGIN));
+  const width = right - left;
+  const height = bottom - top;
+  const fits = Math.min(
+    frame.clientWidth / (width + 2 * MARGIN),
+    frame.clientHeight / (height + 2 * MARGIN),
+  );
   if (fits >= READABLE) {
     await flow.fitView({ padding: 0.06, maxZoom: 1.1 });
     return;
@@ -27,10 +31,14 @@ export async function showBeginning(
 /** Moves the viewport only if the box is outside of it. */
 export function bringIntoView(flow: ReactFlowInstance, position: Point, frame: HTMLElement): void {
   const { x, y, zoom } = flow.getViewport();
-  const [left, top] = [position.x * zoom + x, position.y * zoom + y];
-  const inside = left > 0 && top > 0 && left + NODE.width * zoom < frame.clientWidth && top < frame.clientHeight - 40;
-  if (!inside)
-    void flow.setCenter(position.x + NODE.width / 2, position.y + NODE.height / 2, { zoom: Math.max(zoom, READABLE) });
+  const left = position.x * zoom + x;
+  const top = position.y * zoom + y;
+  const right = left + NODE.width * zoom;
+  const isVisible =
+    left > 0 && top > 0 && right < frame.clientWidth && top < frame.clientHeight - 40;
+  if (isVisible) return;
+  const center = { x: position.x + NODE.width / 2, y: position.y + NODE.height / 2 };
+  void flow.setCenter(center.x, center.y, { zoom: Math.max(zoom, READABLE) });
 }
 
 function boundsOf(positions: Layout['positions']) {

@@ -52,15 +52,20 @@ export function Login() {
           </p>
         )}
         <label className="check">
-          <input type="checkbox" checked={staySignedIn} onChange={(event) => setStaySignedIn(event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={staySignedIn}
+            onChange={(event) => setStaySignedIn(event.target.checked)}
+          />
           Keep me signed in on this device
         </label>
         <Button kind="primary" type="submit" icon={KeyRound} busy={busy}>
           Sign in
         </Button>
         <p id="login-help" className="faint">
-          The operator of this service creates keys: <code>penstock keys create --scope operate</code>. A key with the
-          scope <code>read</code> can view. With <code>submit</code> it can also start executions, and with{' '}
+          The operator of this service creates keys:{' '}
+          <code>penstock keys create --scope operate</code>. A key with the scope <code>read</code>{' '}
+          can view. With <code>submit</code> it can also start executions, and with{' '}
           <code>operate</code> also control and retry them.
         </p>
       </form>

@@ -1,4 +1,5 @@
-// The UI's state is in the address: the page, the filters, the node. So every view can be sent as a link.
+// The UI's state is in the address: the page, the filters, the node. So every view can be sent as a
+// link.
 
 export const BASE = '/ui';
 const listeners = new Set<() => void>();

@@ -4,7 +4,10 @@ export type Changes = Record<string, string | string[] | null | undefined>;
 export function queryString(changes: Changes, from = new URLSearchParams()): string {
   for (const [name, value] of Object.entries(changes)) {
     from.delete(name);
-    for (const item of Array.isArray(value) ? value : [value]) if (item) from.append(name, item);
+    const items = Array.isArray(value) ? value : [value];
+    for (const item of items) {
+      if (item) from.append(name, item);
+    }
   }
   const text = from.toString();
   return text ? `?${text}` : '';

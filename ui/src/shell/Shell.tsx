@@ -31,7 +31,12 @@ export function Shell({ children }: { children: ReactNode }) {
         <ul>
           {SECTIONS.map(({ to, id, label, icon: Icon }) => (
             <li key={label}>
-              <Link to={to} className="section" aria-current={section === id ? 'page' : undefined} title={label}>
+              <Link
+                to={to}
+                className="section"
+                aria-current={section === id ? 'page' : undefined}
+                title={label}
+              >
                 <Icon size={18} aria-hidden="true" />
                 <span>{label}</span>
               </Link>
@@ -46,8 +51,8 @@ export function Shell({ children }: { children: ReactNode }) {
       <main id="content" tabIndex={-1}>
         {!reachable && (
           <p className="away" role="alert">
-            <WifiOff size={16} aria-hidden="true" /> The server can't be reached. What you see may be out of date. The
-            UI reconnects by itself.
+            <WifiOff size={16} aria-hidden="true" /> The server can't be reached. What you see may
+            be out of date. The UI reconnects by itself.
           </p>
         )}
         {children}

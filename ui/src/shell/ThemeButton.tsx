@@ -11,6 +11,12 @@ export function ThemeButton() {
   const [theme, choose] = useTheme();
   const label = `Theme: ${theme}. Change to ${NEXT[theme]}`;
   return (
-    <Button kind="quiet" icon={THEMES[theme]} aria-label={label} title={label} onClick={() => choose(NEXT[theme])} />
+    <Button
+      kind="quiet"
+      icon={THEMES[theme]}
+      aria-label={label}
+      title={label}
+      onClick={() => choose(NEXT[theme])}
+    />
   );
 }

@@ -42,7 +42,8 @@ export function DeadLetterDetail({ letter }: { letter: DeadLetter }) {
       </dl>
       <section>
         <h3>
-          Error <span className="tag">{categoryOf(letter)}</span> {error?.type && <code>{error.type}</code>}
+          Error <span className="tag">{categoryOf(letter)}</span>{' '}
+          {error?.type && <code>{error.type}</code>}
         </h3>
         <pre className="dead-letters-error">{messageOfLetter(letter)}</pre>
         {error?.detail !== undefined && error.detail !== null && (

@@ -7,7 +7,12 @@ import { Loaded } from '../../components/Loaded';
 import type { DeadLetterActions } from './actions';
 import { DeadLetterDetail } from './DeadLetterDetail';
 
-type Props = { id: number; listed: DeadLetter | undefined; actions: DeadLetterActions; onClose: () => void };
+type Props = {
+  id: number;
+  listed: DeadLetter | undefined;
+  actions: DeadLetterActions;
+  onClose: () => void;
+};
 
 /** One dead letter. It is fetched if the list doesn't have it (yet). */
 export function DeadLetterDialog({ id, listed, actions, onClose }: Props) {

@@ -10,7 +10,12 @@ import { DeadLetterTable } from './DeadLetterTable';
 import { type Group, openIds } from './groups';
 import { counted, howMany } from './selection';
 
-type GroupProps = { group: Group; isOpen: boolean; onToggle: () => void; actions: DeadLetterActions };
+type GroupProps = {
+  group: Group;
+  isOpen: boolean;
+  onToggle: () => void;
+  actions: DeadLetterActions;
+};
 
 export function DeadLetterGroupRow({ group, isOpen, onToggle, actions }: GroupProps) {
   const { mayOperate, chosen, onChoose, onRetry, onDrop } = actions;
@@ -57,7 +62,12 @@ export function DeadLetterGroupRow({ group, isOpen, onToggle, actions }: GroupPr
             <Button icon={RotateCw} disabled={open.length === 0} onClick={() => onRetry(open)}>
               Retry
             </Button>
-            <Button kind="danger" icon={Trash2} disabled={open.length === 0} onClick={() => onDrop(open)}>
+            <Button
+              kind="danger"
+              icon={Trash2}
+              disabled={open.length === 0}
+              onClick={() => onDrop(open)}
+            >
               Drop
             </Button>
           </div>

@@ -16,7 +16,9 @@ export function DeadLetterGroups({ letters, actions, partial }: ListProps) {
   const opened = query.getAll('group');
   const ids = openIds(letters);
   const toggle = (name: string) => {
-    const group = opened.includes(name) ? opened.filter((other) => other !== name) : [...opened, name];
+    const group = opened.includes(name)
+      ? opened.filter((other) => other !== name)
+      : [...opened, name];
     change({ group }, { replace: true });
   };
   return (
@@ -30,7 +32,8 @@ export function DeadLetterGroups({ letters, actions, partial }: ListProps) {
           />
         )}
         <span className="faint" role="status">
-          {`${counted(letters.length, 'dead letter')}${partial ? ' so far' : ''}, ${counted(groups.length, 'different error')}`}
+          {counted(letters.length, 'dead letter')}
+          {partial && ' so far'}, {counted(groups.length, 'different error')}
         </span>
       </div>
       <ul className="dead-letters-groups">

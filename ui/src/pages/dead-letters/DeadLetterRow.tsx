@@ -10,7 +10,13 @@ import type { DeadLetterActions } from './actions';
 import { ClosedTag } from './ClosedTag';
 import { messageOfLetter } from './groups';
 
-export function DeadLetterRow({ letter, actions }: { letter: DeadLetter; actions: DeadLetterActions }) {
+export function DeadLetterRow({
+  letter,
+  actions,
+}: {
+  letter: DeadLetter;
+  actions: DeadLetterActions;
+}) {
   const { mayOperate, chosen, onChoose, onInspect } = actions;
   const message = messageOfLetter(letter);
   return (

@@ -7,7 +7,13 @@ import { DeadLetterRow } from './DeadLetterRow';
 const PART = 50;
 
 /** The dead letters of a group. */
-export function DeadLetterTable({ letters, actions }: { letters: DeadLetter[]; actions: DeadLetterActions }) {
+export function DeadLetterTable({
+  letters,
+  actions,
+}: {
+  letters: DeadLetter[];
+  actions: DeadLetterActions;
+}) {
   const [shown, setShown] = useState(PART);
   const more = letters.length - shown;
   return (

@@ -27,7 +27,10 @@ export default function DeadLetters() {
   const [dialog, setDialog] = useState<OpenDialog>(null);
   const mayOperate = useMay('operate');
   const deadLetters = useDeadLetters(query);
-  const letters = useMemo(() => deadLetters.data?.pages.flatMap((page) => page.items) ?? [], [deadLetters.data]);
+  const letters = useMemo(
+    () => deadLetters.data?.pages.flatMap((page) => page.items) ?? [],
+    [deadLetters.data],
+  );
   const open = letters.filter((letter) => letter.closed === null);
   const shownIds = stillShown(
     chosen,
@@ -63,7 +66,11 @@ export default function DeadLetters() {
       <Loaded query={deadLetters}>
         {() =>
           letters.length ? (
-            <DeadLetterGroups letters={letters} actions={actions} partial={deadLetters.hasNextPage} />
+            <DeadLetterGroups
+              letters={letters}
+              actions={actions}
+              partial={deadLetters.hasNextPage}
+            />
           ) : (
             <NoDeadLetters />
           )
@@ -93,8 +100,12 @@ export default function DeadLetters() {
           onClose={() => change({ letter: null })}
         />
       )}
-      {dialog?.what === 'retry' && <RetryDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />}
-      {dialog?.what === 'drop' && <DropDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />}
+      {dialog?.what === 'retry' && (
+        <RetryDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />
+      )}
+      {dialog?.what === 'drop' && (
+        <DropDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />
+      )}
     </Page>
   );
 }

@@ -14,7 +14,11 @@ export function DropDeadLettersDialog({ letters, onClose, onDone }: Props) {
   const dropping = useMutation({
     mutationFn: async () => {
       let dropped = 0;
-      for (const part of portions(letters.map((letter) => letter.id))) dropped += (await dropDeadLetters(part)).dropped;
+      const ids = letters.map((letter) => letter.id);
+      for (const part of portions(ids)) {
+        const answer = await dropDeadLetters(part);
+        dropped += answer.dropped;
+      }
       return dropped;
     },
     onError: toastError,
@@ -24,7 +28,9 @@ export function DropDeadLettersDialog({ letters, onClose, onDone }: Props) {
     },
     // Some may have been dropped before a later request failed.
     onSettled: () => {
-      for (const noun of ['dead-letters', 'stats']) void queries.invalidateQueries({ queryKey: [noun] });
+      for (const noun of ['dead-letters', 'stats']) {
+        void queries.invalidateQueries({ queryKey: [noun] });
+      }
     },
   });
   const groups = groupsOf(letters);
@@ -44,10 +50,13 @@ export function DropDeadLettersDialog({ letters, onClose, onDone }: Props) {
             <span className="dead-letters-message">{group.message}</span>
           </li>
         ))}
-        {groups.length > FEW && <li className="faint">and {counted(groups.length - FEW, 'other group')}</li>}
+        {groups.length > FEW && (
+          <li className="faint">and {counted(groups.length - FEW, 'other group')}</li>
+        )}
       </ul>
       <p className="faint">
-        They are removed from this list and not retried. Their executions stay as they are and can still be retried.
+        They are removed from this list and not retried. Their executions stay as they are and can
+        still be retried.
       </p>
     </ConfirmDialog>
   );

@@ -1,8 +1,16 @@
 import { type FormEvent, useEffect, useId, useState } from 'react';
 
-type NameProps = { label: string; value: string; suggestions: string[]; onChange: (value: string) => void };
+type NameProps = {
+  label: string;
+  value: string;
+  suggestions: string[];
+  onChange: (value: string) => void;
+};
 
-/** A filter by a whole name. It applies when the name is a suggestion, with Enter, or when the input loses the focus. */
+/**
+ * A filter by a whole name. It applies when the name is a suggestion, with Enter, or when the input
+ * loses the focus.
+ */
 export function NameFilter({ label, value, suggestions, onChange }: NameProps) {
   const [text, setText] = useState(value);
   const list = useId();

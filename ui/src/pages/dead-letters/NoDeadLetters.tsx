@@ -14,8 +14,8 @@ export function NoDeadLetters() {
         </Empty>
       ) : (
         <Empty title="No dead letters" icon={MailCheck}>
-          When a node has used all its attempts, it leaves a dead letter here, with its error and every attempt. You can
-          retry or drop it.
+          When a node has used all its attempts, it leaves a dead letter here, with its error and
+          every attempt. You can retry or drop it.
         </Empty>
       )}
     </section>

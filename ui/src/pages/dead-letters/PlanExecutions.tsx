@@ -8,12 +8,14 @@ const EXECUTIONS_SHOWN_MAX = 100;
 export function PlanExecutions({ plan }: { plan: RetryPlan }) {
   const { executions, workflow, letters } = plan;
   const [first] = executions;
-  const links = executions.slice(0, EXECUTIONS_SHOWN_MAX).map((id) => <ExecutionLinkInNewTab key={id} id={id} />);
+  const links = executions
+    .slice(0, EXECUTIONS_SHOWN_MAX)
+    .map((executionId) => <ExecutionLinkInNewTab key={executionId} executionId={executionId} />);
   if (executions.length === 1 && first) {
     return (
       <p className="dead-letters-plan-head">
         <strong>{workflow}</strong>
-        <ExecutionLinkInNewTab id={first} />
+        <ExecutionLinkInNewTab executionId={first} />
         {letters > 1 && <span className="faint">{counted(letters, 'dead letter')}</span>}
       </p>
     );
@@ -26,7 +28,9 @@ export function PlanExecutions({ plan }: { plan: RetryPlan }) {
       <div className="dead-letters-plan-links">
         {links}
         {executions.length > EXECUTIONS_SHOWN_MAX && (
-          <span className="faint">and {(executions.length - EXECUTIONS_SHOWN_MAX).toLocaleString()} more</span>
+          <span className="faint">
+            and {(executions.length - EXECUTIONS_SHOWN_MAX).toLocaleString()} more
+          </span>
         )}
       </div>
     </details>
@@ -34,10 +38,10 @@ export function PlanExecutions({ plan }: { plan: RetryPlan }) {
 }
 
 /** Opens in a new tab, so that the preview stays. */
-function ExecutionLinkInNewTab({ id }: { id: string }) {
+function ExecutionLinkInNewTab({ executionId }: { executionId: string }) {
   return (
-    <a href={`/ui${paths.execution(id)}`} target="_blank" rel="noreferrer">
-      <Id>{id}</Id>
+    <a href={`/ui${paths.execution(executionId)}`} target="_blank" rel="noreferrer">
+      <Id>{executionId}</Id>
     </a>
   );
 }

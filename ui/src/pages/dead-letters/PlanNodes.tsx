@@ -6,7 +6,7 @@ export function PlanNodes({
   quiet = false,
 }: {
   title: string;
-  nodes: { id: string; why: string }[];
+  nodes: { nodeId: string; reason: string }[];
   quiet?: boolean;
 }) {
   return (
@@ -14,12 +14,14 @@ export function PlanNodes({
       <span className="dead-letters-nodes-title number">{title}</span>
       <span className="dead-letters-nodes-list">
         {nodes.slice(0, NODES_SHOWN_MAX).map((node) => (
-          <span key={node.id} className="tag">
-            <code>{node.id}</code> {node.why && <span className="faint">{node.why}</span>}
+          <span key={node.nodeId} className="tag">
+            <code>{node.nodeId}</code> {node.reason && <span className="faint">{node.reason}</span>}
           </span>
         ))}
         {nodes.length > NODES_SHOWN_MAX && (
-          <span className="faint">and {(nodes.length - NODES_SHOWN_MAX).toLocaleString()} more</span>
+          <span className="faint">
+            and {(nodes.length - NODES_SHOWN_MAX).toLocaleString()} more
+          </span>
         )}
       </span>
     </div>

@@ -14,7 +14,8 @@ type Props = { letters: DeadLetter[]; onClose: () => void; onDone: () => void };
 /** Shows what each retry would run and reuse, then retries the executions that can be retried. */
 export function RetryDeadLettersDialog({ letters, onClose, onDone }: Props) {
   const queries = useQueryClient();
-  // Dead letters of one execution are retried together, so all go in one request. The others need another one.
+  // Dead letters of one execution are retried together, so all go in one request. The others need
+  // another one.
   const ids = letters.slice(0, DEAD_LETTER_IDS_MAX).map((letter) => letter.id);
   const preview = useQuery({
     queryKey: ['dead-letters-retry', ids],
@@ -24,18 +25,16 @@ export function RetryDeadLettersDialog({ letters, onClose, onDone }: Props) {
   });
   const possible = preview.data?.filter((item) => !item.error) ?? [];
   const retrying = useMutation({
-    mutationFn: async () =>
-      (
-        await retryDeadLetters(
-          possible.flatMap((item) => item.letters),
-          false,
-        )
-      ).items,
+    mutationFn: async () => {
+      const possibleIds = possible.flatMap((item) => item.letters);
+      return (await retryDeadLetters(possibleIds, false)).items;
+    },
     onError: toastError,
     onSuccess: (done) => {
       toastStarted(done);
-      for (const noun of ['dead-letters', 'executions', 'execution', 'stats'])
+      for (const noun of ['dead-letters', 'executions', 'execution', 'stats']) {
         void queries.invalidateQueries({ queryKey: [noun] });
+      }
       onDone();
     },
   });
@@ -59,15 +58,16 @@ export function RetryDeadLettersDialog({ letters, onClose, onDone }: Props) {
     >
       {letters.length > ids.length && (
         <p className="faint">
-          These are the first {DEAD_LETTER_IDS_MAX.toLocaleString()}; the others stay for another time.
+          These are the first {DEAD_LETTER_IDS_MAX.toLocaleString()}; the others stay for another
+          time.
         </p>
       )}
       <Loaded query={preview} what="Checking what would run">
         {(items) => (
           <>
             <p className="faint">
-              Each execution is retried as a new execution. Nodes that failed run again, and so do the nodes that depend
-              on them. The outputs of completed nodes are reused.
+              Each execution is retried as a new execution. Nodes that failed run again, and so do
+              the nodes that depend on them. The outputs of completed nodes are reused.
             </p>
             <ul className="dead-letters-plans">
               {retryPlans(items, letters).map((plan) => (

@@ -4,15 +4,22 @@ import { PlanNodes } from './PlanNodes';
 import type { RetryPlan } from './retryPlans';
 
 export function RetryPlanRow({ plan }: { plan: RetryPlan }) {
-  const { runs, keeps, refusal } = plan;
+  const { runs, reused, refusal } = plan;
   return (
     <li className={refusal === null ? 'dead-letters-plan' : 'dead-letters-plan refused-plan'}>
       <PlanExecutions plan={plan} />
       {refusal === null ? (
         <>
-          <PlanNodes title={`Runs ${runs.length}`} nodes={runs.map((run) => ({ id: run.node_id, why: run.reason }))} />
-          {keeps.length > 0 && (
-            <PlanNodes title={`Reuses ${keeps.length}`} nodes={keeps.map((id) => ({ id, why: '' }))} quiet />
+          <PlanNodes
+            title={`Runs ${runs.length}`}
+            nodes={runs.map((run) => ({ nodeId: run.node_id, reason: run.reason }))}
+          />
+          {reused.length > 0 && (
+            <PlanNodes
+              title={`Reuses ${reused.length}`}
+              nodes={reused.map((nodeId) => ({ nodeId, reason: '' }))}
+              quiet
+            />
           )}
         </>
       ) : (

@@ -19,7 +19,13 @@ export function SelectionBar({ letters, actions, onClear }: BarProps) {
       <Button kind="danger" icon={Trash2} onClick={() => actions.onDrop(letters)}>
         Drop
       </Button>
-      <Button kind="quiet" icon={X} aria-label="Clear the selection" title="Clear the selection" onClick={onClear} />
+      <Button
+        kind="quiet"
+        icon={X}
+        aria-label="Clear the selection"
+        title="Clear the selection"
+        onClick={onClear}
+      />
     </section>
   );
 }

@@ -36,7 +36,7 @@ describe('normalised', () => {
     ['answered 503 after\n  2 tries', 'answered <n> after <n> tries'],
   ])('%s', (message, expected) => expect(normalised(message)).toBe(expected));
 
-  it('keeps words, also long ones', () => {
+  it('leaves words alone, also long ones', () => {
     expect(normalised('the misconfigurations of call_external_service')).toBe(
       'the misconfigurations of call_external_service',
     );
@@ -60,7 +60,7 @@ describe('groupsOf', () => {
     expect(groups[0]?.newest).toBe(letters[2]?.at);
   });
 
-  it('keeps workflows, nodes and categories apart', () => {
+  it('separates workflows, nodes and categories', () => {
     const groups = groupsOf([
       letter('x'),
       letter('x', { workflow: 'other' }),

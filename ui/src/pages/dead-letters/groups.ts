@@ -1,4 +1,5 @@
-// Dead letters with the same error of the same node are one group, whatever ids and numbers are in their messages.
+// Dead letters with the same error of the same node are one group, whatever ids and numbers are in
+// their messages.
 import type { DeadLetter } from '../../api/calls';
 
 export type Group = {
@@ -14,7 +15,10 @@ export type Group = {
   oldest: string;
 };
 
-/** The message without what differs between executions. Quoted parts stay: they often name the cause. */
+/**
+ * The message without what differs between executions. Quoted parts stay: they often name the
+ * cause.
+ */
 export function normalised(message: string): string {
   return message
     .slice(0, 1000)
@@ -27,14 +31,24 @@ export function normalised(message: string): string {
     .trim();
 }
 
-export const messageOfLetter = (letter: DeadLetter): string => letter.error?.message || 'no message';
-export const categoryOf = (letter: DeadLetter): string => letter.category ?? letter.error?.category ?? 'unknown';
+export const messageOfLetter = (letter: DeadLetter): string =>
+  letter.error?.message || 'no message';
+export const categoryOf = (letter: DeadLetter): string =>
+  letter.category ?? letter.error?.category ?? 'unknown';
 
 export function keyOf(letter: DeadLetter): string {
-  return JSON.stringify([letter.workflow, letter.node_id, categoryOf(letter), normalised(messageOfLetter(letter))]);
+  return JSON.stringify([
+    letter.workflow,
+    letter.node_id,
+    categoryOf(letter),
+    normalised(messageOfLetter(letter)),
+  ]);
 }
 
-/** The largest group first. Not the newest: rows would move away from under the pointer with each new one. */
+/**
+ * The largest group first. Not the newest: rows would move away from under the pointer with each
+ * new one.
+ */
 export function groupsOf(letters: DeadLetter[]): Group[] {
   const groups = new Map<string, Group>();
   for (const letter of letters) {
@@ -62,14 +76,19 @@ export function groupsOf(letters: DeadLetter[]): Group[] {
     if (letter.at > group.newest) group.newest = letter.at;
   }
   return [...groups.values()].sort(
-    (a, b) => b.letters.length - a.letters.length || b.newest.localeCompare(a.newest) || a.key.localeCompare(b.key),
+    (a, b) =>
+      b.letters.length - a.letters.length ||
+      b.newest.localeCompare(a.newest) ||
+      a.key.localeCompare(b.key),
   );
 }
 
 /** A short name for the address: the key itself contains a whole message. */
 export function shortKey(key: string): string {
   let hash = 5381;
-  for (let index = 0; index < key.length; index += 1) hash = ((hash * 33) ^ key.charCodeAt(index)) >>> 0;
+  for (let index = 0; index < key.length; index += 1) {
+    hash = ((hash * 33) ^ key.charCodeAt(index)) >>> 0;
+  }
   return hash.toString(36);
 }
 

@@ -2,7 +2,10 @@ import { expect, it } from 'vitest';
 import type { DeadLetter, RetriedLetters } from '../../api/calls';
 import { retryPlans } from './retryPlans';
 
-const letters = [1, 2, 3, 4].map((id) => ({ id, workflow: id === 4 ? 'other' : 'order' })) as DeadLetter[];
+const letters = [1, 2, 3, 4].map((id) => ({
+  id,
+  workflow: id === 4 ? 'other' : 'order',
+})) as DeadLetter[];
 const item = (id: number, more: Partial<RetriedLetters>): RetriedLetters => ({
   retry_of: `e${id}`,
   letters: [id],
@@ -11,14 +14,26 @@ const item = (id: number, more: Partial<RetriedLetters>): RetriedLetters => ({
 const runs = [{ node_id: 'pay', reason: 'failed' }];
 
 it('shows what is the same once, with all executions that it concerns', () => {
-  const plans = retryPlans([item(1, { runs, keeps: ['a'] }), item(2, { runs, keeps: ['a'] })], letters);
+  const plans = retryPlans(
+    [item(1, { runs, keeps: ['a'] }), item(2, { runs, keeps: ['a'] })],
+    letters,
+  );
   expect(plans).toHaveLength(1);
-  expect(plans[0]).toMatchObject({ workflow: 'order', executions: ['e1', 'e2'], letters: 2, refusal: null });
+  expect(plans[0]).toMatchObject({
+    workflow: 'order',
+    executions: ['e1', 'e2'],
+    letters: 2,
+    refusal: null,
+  });
 });
 
-it('keeps apart what differs in nodes or workflow', () => {
+it('separates plans that differ in nodes or workflow', () => {
   const plans = retryPlans(
-    [item(1, { runs, keeps: ['a'] }), item(2, { runs, keeps: [] }), item(4, { runs, keeps: ['a'] })],
+    [
+      item(1, { runs, keeps: ['a'] }),
+      item(2, { runs, keeps: [] }),
+      item(4, { runs, keeps: ['a'] }),
+    ],
     letters,
   );
   expect(plans).toHaveLength(3);

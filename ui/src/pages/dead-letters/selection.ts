@@ -1,4 +1,5 @@
-// Which dead letters are selected. The address doesn't have them: they can be hundreds, and change quickly.
+// Which dead letters are selected. The address doesn't have them: they can be hundreds, and change
+// quickly.
 export type Chosen = ReadonlySet<number>;
 
 export function withAll(chosen: Chosen, ids: number[], on: boolean): Chosen {
@@ -10,7 +11,10 @@ export function withAll(chosen: Chosen, ids: number[], on: boolean): Chosen {
   return next;
 }
 
-/** Of the selected ids those that are still shown: an action never changes a dead letter that isn't shown. */
+/**
+ * Of the selected ids those that are still shown: an action never changes a dead letter that isn't
+ * shown.
+ */
 export function stillShown(chosen: Chosen, shown: number[]): number[] {
   return shown.filter((id) => chosen.has(id));
 }

@@ -8,7 +8,9 @@ import { counted } from './selection';
 const LINKS_SHOWN_MAX = 5;
 
 export function toastStarted(items: RetriedLetters[]): void {
-  const startedIds = items.flatMap((item) => (item.execution_id && !item.error ? [item.execution_id] : []));
+  const startedIds = items.flatMap((item) =>
+    item.execution_id && !item.error ? [item.execution_id] : [],
+  );
   for (const item of items.filter((item) => item.error).slice(0, 3)) {
     toast(`${item.retry_of}: ${item.error?.detail}`, 'failed');
   }
@@ -16,10 +18,10 @@ export function toastStarted(items: RetriedLetters[]): void {
   toast(
     <>
       {`${counted(startedIds.length, 'execution')} started:`}
-      {startedIds.slice(0, LINKS_SHOWN_MAX).map((id) => (
-        <span key={id} className="dead-letters-made">
-          <Link to={paths.execution(id)}>
-            <Id>{id}</Id>
+      {startedIds.slice(0, LINKS_SHOWN_MAX).map((executionId) => (
+        <span key={executionId} className="dead-letters-made">
+          <Link to={paths.execution(executionId)}>
+            <Id>{executionId}</Id>
           </Link>
         </span>
       ))}

@@ -4,7 +4,10 @@ import { hintText } from '../../reasonText';
 
 type Fault = NonNullable<NodeDetail['error']>;
 
-/** An error with a hint, the detail that the handler gave (a template's reference, an HTTP response), and its traceback. */
+/**
+ * An error with a hint, the detail that the handler gave (a template's reference, an HTTP
+ * response), and its traceback.
+ */
 export function ErrorDetail({ error }: { error: Fault }) {
   const hint = hintText(error.category);
   return (

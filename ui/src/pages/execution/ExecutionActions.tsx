@@ -22,14 +22,14 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
   const [isConfirming, setConfirming] = useState(false);
   const mayOperate = useMay('operate');
   const queries = useQueryClient();
-  const id = run.execution.execution_id;
+  const executionId = run.execution.execution_id;
   const controlling = useMutation({
-    mutationFn: (request: ControlRequest) => requestControl(id, request),
+    mutationFn: (request: ControlRequest) => requestControl(executionId, request),
     onSuccess: (_, request) => toast(DONE_TEXTS[request]),
     onError: toastError,
     onSettled: () => {
       setConfirming(false);
-      void queries.invalidateQueries({ queryKey: ['execution', id], exact: true });
+      void queries.invalidateQueries({ queryKey: ['execution', executionId], exact: true });
     },
   });
   if (!mayOperate) return null;
@@ -48,11 +48,19 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
   return (
     <>
       {run.state === 'PAUSED' ? (
-        <Button icon={CirclePlay} busy={controlling.isPending} onClick={() => controlling.mutate('resume')}>
+        <Button
+          icon={CirclePlay}
+          busy={controlling.isPending}
+          onClick={() => controlling.mutate('resume')}
+        >
           Resume
         </Button>
       ) : (
-        <Button icon={CirclePause} busy={controlling.isPending} onClick={() => controlling.mutate('pause')}>
+        <Button
+          icon={CirclePause}
+          busy={controlling.isPending}
+          onClick={() => controlling.mutate('pause')}
+        >
           Pause
         </Button>
       )}
@@ -69,8 +77,8 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
           onClose={() => setConfirming(false)}
         >
           <p>
-            The execution ends at once, and running tasks are asked to stop. A retry can reuse the outputs of completed
-            nodes.
+            The execution ends at once, and running tasks are asked to stop. A retry can reuse the
+            outputs of completed nodes.
           </p>
         </ConfirmDialog>
       )}

@@ -4,31 +4,47 @@ import { criticalPath } from '../../graph/criticalPath';
 import { hasEnded } from '../../states';
 import type { Run } from './useRun';
 
-const GraphView = lazy(() => import('../../graph/GraphView').then((module) => ({ default: module.GraphView })));
+const GraphView = lazy(() =>
+  import('../../graph/GraphView').then((module) => ({ default: module.GraphView })),
+);
 
 type RunGraphProps = {
   run: Run;
-  node: string | null;
+  selected: string | null;
   retry: ReadonlyMap<string, string | null> | null;
-  onSelect: (id: string | null) => void;
+  onSelect: (nodeId: string | null) => void;
 };
 
-export function ExecutionGraph({ run, node, retry, onSelect }: RunGraphProps) {
+export function ExecutionGraph({ run, selected, retry, onSelect }: RunGraphProps) {
   const { store, edges, state } = run;
   const [marked, setMarked] = useState(true);
-  const version = useSyncExternalStore(store.subscribe, () => (hasEnded(state) ? store.version : 0));
+  const version = useSyncExternalStore(store.subscribe, () =>
+    hasEnded(state) ? store.version : 0,
+  );
   // only of an execution that has ended: before that, the last node to finish changes all the time
   const critical = useMemo(
-    () => new Set(version >= 0 && hasEnded(state) && marked ? criticalPath(store.all(), edges) : []),
+    () =>
+      new Set(version >= 0 && hasEnded(state) && marked ? criticalPath(store.all(), edges) : []),
     [store, edges, state, marked, version],
   );
   if (store.ids.length === 0) return <Empty title="This workflow has no nodes" />;
   return (
     <>
-      <GraphView store={store} edges={edges} selected={node} critical={critical} retry={retry} onSelect={onSelect} />
+      <GraphView
+        store={store}
+        edges={edges}
+        selected={selected}
+        critical={critical}
+        retry={retry}
+        onSelect={onSelect}
+      />
       {hasEnded(state) && (
         <label className="check run-legend">
-          <input type="checkbox" checked={marked} onChange={(event) => setMarked(event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={marked}
+            onChange={(event) => setMarked(event.target.checked)}
+          />
           Mark the critical path: the nodes that the end had to wait for
         </label>
       )}

@@ -10,7 +10,7 @@ import type { Run } from './useRun';
 
 export function ExecutionHeading({ run }: { run: Run }) {
   const { execution, state, live } = run;
-  const { execution_id: id, workflow, version, labels } = execution;
+  const { execution_id: executionId, workflow, version, labels } = execution;
   return (
     <span className="run-heading">
       <span className="run-title">
@@ -24,8 +24,8 @@ export function ExecutionHeading({ run }: { run: Run }) {
         )}
       </span>
       <span className="run-facts">
-        <code className="id">{id}</code>
-        <CopyButton text={id} label="Copy the id" />
+        <code className="id">{executionId}</code>
+        <CopyButton text={executionId} label="Copy the id" />
         <span>
           created <Time at={execution.created_at} />
         </span>
@@ -43,7 +43,11 @@ export function ExecutionHeading({ run }: { run: Run }) {
           </Link>
         )}
         {Object.entries(labels).map(([key, value]) => (
-          <Link key={key} className="tag" to={paths.executions({ label: `${key}:${textOf(value)}` })}>
+          <Link
+            key={key}
+            className="tag"
+            to={paths.executions({ label: `${key}:${textOf(value)}` })}
+          >
             {key}: {textOf(value)}
           </Link>
         ))}

@@ -12,17 +12,24 @@ import type { Run } from './useRun';
 const PAGE = 200;
 
 /** Every change of a state, in order. */
-export default function ExecutionHistory({ run, onSelect }: { run: Run; onSelect: (id: string) => void }) {
-  const id = run.execution.execution_id;
+export default function ExecutionHistory({
+  run,
+  onSelect,
+}: {
+  run: Run;
+  onSelect: (nodeId: string) => void;
+}) {
+  const executionId = run.execution.execution_id;
   const version = useSyncExternalStore(run.store.subscribe, () => run.store.version);
   const history = useInfiniteQuery({
-    queryKey: ['execution', id, 'history'],
-    queryFn: ({ pageParam }) => getHistory(id, pageParam, PAGE),
+    queryKey: ['execution', executionId, 'history'],
+    queryFn: ({ pageParam }) => getHistory(executionId, pageParam, PAGE),
     initialPageParam: 0,
     getNextPageParam: (page) => (page.next_cursor ? page.items.at(-1)?.seq : undefined),
   });
   const { refetch, hasNextPage } = history;
-  // new changes belong to the last page: it is fetched again, unless pages before it aren't loaded yet
+  // new changes belong to the last page: it is fetched again, unless pages before it aren't loaded
+  // yet
   useEffect(() => {
     if (version && !hasNextPage) void refetch();
   }, [version, hasNextPage, refetch]);
@@ -49,7 +56,10 @@ export default function ExecutionHistory({ run, onSelect }: { run: Run; onSelect
                     <tr key={item.seq}>
                       <td className="number faint">{item.seq}</td>
                       <td className="number">
-                        <time dateTime={item.at} title={`${localText(item.at)}\n${utcText(item.at)}`}>
+                        <time
+                          dateTime={item.at}
+                          title={`${localText(item.at)}\n${utcText(item.at)}`}
+                        >
                           {clockText(item.at)}.{item.at.slice(20, 23)}
                         </time>
                       </td>
@@ -57,7 +67,11 @@ export default function ExecutionHistory({ run, onSelect }: { run: Run; onSelect
                         {item.node_id === null ? (
                           <em className="faint">execution</em>
                         ) : (
-                          <button type="button" className="as-link" onClick={() => onSelect(item.node_id as string)}>
+                          <button
+                            type="button"
+                            className="as-link"
+                            onClick={() => onSelect(item.node_id as string)}
+                          >
                             {item.node_id}
                           </button>
                         )}
@@ -77,7 +91,9 @@ export default function ExecutionHistory({ run, onSelect }: { run: Run; onSelect
               Show more
             </Button>
           )}
-          {!hasEnded(run.state) && !hasNextPage && <p className="faint">New changes appear here as they happen.</p>}
+          {!hasEnded(run.state) && !hasNextPage && (
+            <p className="faint">New changes appear here as they happen.</p>
+          )}
         </>
       )}
     </Loaded>

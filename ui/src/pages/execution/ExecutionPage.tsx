@@ -6,9 +6,11 @@ import { ExecutionView } from './ExecutionView';
 import { useRun } from './useRun';
 import './execution.css';
 
-export default function ExecutionPage({ id }: { id: string }) {
-  const run = useRun(id);
-  useTitle(run.data ? `${run.data.execution.workflow} ${run.data.state.toLowerCase()}` : 'Execution');
+export default function ExecutionPage({ executionId }: { executionId: string }) {
+  const run = useRun(executionId);
+  useTitle(
+    run.data ? `${run.data.execution.workflow} ${run.data.state.toLowerCase()}` : 'Execution',
+  );
   if (run.data) return <ExecutionView run={run.data} />;
   if (run.error) {
     return (

@@ -15,10 +15,8 @@ import { useRetryPreview } from './useRetryPreview';
 import type { Run } from './useRun';
 
 const TimeLine = lazy(() => import('./TimeLine'));
-
-const Nodes = lazy(() => import('./NodeList'));
-
-const History = lazy(() => import('./ExecutionHistory'));
+const NodeList = lazy(() => import('./NodeList'));
+const ExecutionHistory = lazy(() => import('./ExecutionHistory'));
 
 const TABS = [
   { id: 'graph', label: 'Graph' },
@@ -30,28 +28,49 @@ const TABS = [
 
 export function ExecutionView({ run }: { run: Run }) {
   const [query, change] = useQueryString();
-  const node = query.get('node');
-  const tab = TABS.some((tab) => tab.id === query.get('tab')) ? (query.get('tab') as string) : 'graph';
-  const select = useCallback((id: string | null) => change({ node: id }, { replace: true }), [change]);
+  const nodeId = query.get('node');
+  const tabInAddress = query.get('tab') ?? 'graph';
+  const tab = TABS.some(({ id }) => id === tabInAddress) ? tabInAddress : 'graph';
+  const select = useCallback(
+    (chosenId: string | null) => change({ node: chosenId }, { replace: true }),
+    [change],
+  );
   const retrying = query.get('retry') !== null && hasEnded(run.state);
-  const plan = useRetryPreview(run, retrying);
+  const preview = useRetryPreview(run, retrying);
   return (
-    <Page title={<ExecutionHeading run={run} />} actions={<ExecutionActions run={run} retrying={retrying} />}>
-      {retrying && <RetryBar run={run} plan={plan} />}
+    <Page
+      title={<ExecutionHeading run={run} />}
+      actions={<ExecutionActions run={run} retrying={retrying} />}
+    >
+      {retrying && <RetryBar run={run} preview={preview} />}
       <FailureCause run={run} onSelect={select} />
-      <div className={node ? 'run with-node' : 'run'}>
+      <div className={nodeId ? 'run with-node' : 'run'}>
         <div className="run-main">
-          <Tabs label="Parts of the execution" tabs={TABS} chosen={tab} onChoose={(chosen) => change({ tab: chosen })}>
+          <Tabs
+            label="Parts of the execution"
+            tabs={TABS}
+            chosen={tab}
+            onChoose={(chosen) => change({ tab: chosen })}
+          >
             <Suspense fallback={<Loading />}>
-              {tab === 'graph' && <ExecutionGraph run={run} node={node} retry={plan.marks} onSelect={select} />}
-              {tab === 'time' && <TimeLine run={run} selected={node} onSelect={select} />}
-              {tab === 'nodes' && <Nodes run={run} selected={node} onSelect={select} />}
-              {tab === 'history' && <History run={run} onSelect={select} />}
+              {tab === 'graph' && (
+                <ExecutionGraph
+                  run={run}
+                  selected={nodeId}
+                  retry={preview.marks}
+                  onSelect={select}
+                />
+              )}
+              {tab === 'time' && <TimeLine run={run} selected={nodeId} onSelect={select} />}
+              {tab === 'nodes' && <NodeList run={run} selected={nodeId} onSelect={select} />}
+              {tab === 'history' && <ExecutionHistory run={run} onSelect={select} />}
               {tab === 'values' && <InputAndResult run={run} />}
             </Suspense>
           </Tabs>
         </div>
-        {node && <NodePanel key={node} run={run} id={node} onClose={() => select(null)} />}
+        {nodeId && (
+          <NodePanel key={nodeId} run={run} nodeId={nodeId} onClose={() => select(null)} />
+        )}
       </div>
     </Page>
   );

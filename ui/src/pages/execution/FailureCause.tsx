@@ -4,7 +4,7 @@ import { hintText } from '../../reasonText';
 import type { Run } from './useRun';
 
 /** Why the execution failed, in one line, with a button that opens the node. */
-export function FailureCause({ run, onSelect }: { run: Run; onSelect: (id: string) => void }) {
+export function FailureCause({ run, onSelect }: { run: Run; onSelect: (nodeId: string) => void }) {
   const { error } = run.execution;
   if (!error || run.state !== 'FAILED') return null;
   const hint = hintText(error.category);

@@ -14,7 +14,9 @@ export function InputAndResult({ run }: { run: Run }) {
         {hasEnded(run.state) ? (
           <JsonView value={output ?? null} name="result" />
         ) : (
-          <p className="faint">There is no result yet. It appears here when the execution has ended.</p>
+          <p className="faint">
+            There is no result yet. It appears here when the execution has ended.
+          </p>
         )}
       </Card>
     </div>

@@ -23,7 +23,10 @@ export function NodeAttempts({ detail }: { detail: NodeDetail }) {
                   ran{' '}
                   <Elapsed
                     from={attempt.started_at}
-                    to={attempt.finished_at ?? (attempt.state === 'RUNNING' ? null : attempt.started_at)}
+                    to={
+                      attempt.finished_at ??
+                      (attempt.state === 'RUNNING' ? null : attempt.started_at)
+                    }
                   />
                 </span>
               )}

@@ -10,7 +10,7 @@ import type { Run } from './useRun';
 
 const ROW = 38;
 
-type Props = { run: Run; selected: string | null; onSelect: (id: string) => void };
+type Props = { run: Run; selected: string | null; onSelect: (nodeId: string) => void };
 
 /** All nodes as a list with a search: the alternative to the graph. */
 export default function NodeList({ run, selected, onSelect }: Props) {
@@ -74,7 +74,11 @@ export default function NodeList({ run, selected, onSelect }: Props) {
   );
 }
 
-function matchingNodes(nodes: GraphNode[], searchText: string, states: ReadonlySet<string>): GraphNode[] {
+function matchingNodes(
+  nodes: GraphNode[],
+  searchText: string,
+  states: ReadonlySet<string>,
+): GraphNode[] {
   const text = searchText.toLowerCase();
   return nodes.filter(
     (node) =>

@@ -9,11 +9,11 @@ import type { Run } from './useRun';
 const LOOK_MS = 1000;
 
 /** The log of each attempt; of a running one, the log so far. */
-export function NodeLogs({ run, id, state }: { run: Run; id: string; state: string }) {
+export function NodeLogs({ run, nodeId, state }: { run: Run; nodeId: string; state: string }) {
   const runs = !nodeHasEnded(state);
   const logs = useQuery({
-    queryKey: ['execution', run.execution.execution_id, 'node', id, 'logs', runs],
-    queryFn: () => getLogs(run.execution.execution_id, id),
+    queryKey: ['execution', run.execution.execution_id, 'node', nodeId, 'logs', runs],
+    queryFn: () => getLogs(run.execution.execution_id, nodeId),
     refetchInterval: runs ? LOOK_MS : false,
   });
   return (
@@ -21,8 +21,8 @@ export function NodeLogs({ run, id, state }: { run: Run; id: string; state: stri
       {({ items }) =>
         items.length === 0 ? (
           <p className="faint">
-            {runs ? 'Nothing logged yet.' : 'Nothing was logged.'} Handlers log with <code>ctx.log.info(…)</code> or{' '}
-            <code>logging</code>.
+            {runs ? 'Nothing logged yet.' : 'Nothing was logged.'} Handlers log with{' '}
+            <code>ctx.log.info(…)</code> or <code>logging</code>.
           </p>
         ) : (
           <div className="node-parts">

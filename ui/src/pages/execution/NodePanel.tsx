@@ -23,14 +23,22 @@ const TABS = [
 const LOOK_MS = 1500;
 
 /** The details of one node, fetched again whenever its state changes. */
-export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose: () => void }) {
-  const node = useSyncExternalStore(run.store.subscribe, () => run.store.get(id));
+export function NodePanel({
+  run,
+  nodeId,
+  onClose,
+}: {
+  run: Run;
+  nodeId: string;
+  onClose: () => void;
+}) {
+  const node = useSyncExternalStore(run.store.subscribe, () => run.store.get(nodeId));
   const [tab, setTab] = useState('summary');
   const panel = useRef<HTMLElement>(null);
   const state = node?.state ?? '';
   const detail = useQuery({
-    queryKey: ['execution', run.execution.execution_id, 'node', id, state, node?.attempt],
-    queryFn: () => getNode(run.execution.execution_id, id),
+    queryKey: ['execution', run.execution.execution_id, 'node', nodeId, state, node?.attempt],
+    queryFn: () => getNode(run.execution.execution_id, nodeId),
     placeholderData: (before: NodeDetail | undefined) => before,
     refetchInterval: state && !nodeHasEnded(state) && state !== 'PENDING' ? LOOK_MS : false,
   });
@@ -46,16 +54,22 @@ export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose:
     <aside
       ref={panel}
       className="card node-panel"
-      aria-label={`Node ${id}`}
+      aria-label={`Node ${nodeId}`}
       tabIndex={-1}
       onKeyDown={(event) => event.key === 'Escape' && onClose()}
     >
       <header className="card-head">
-        <h2 className="node-title">{id}</h2>
+        <h2 className="node-title">{nodeId}</h2>
         <div className="actions">
           {state && <StateBadge state={state} />}
-          <CopyButton text={id} label="Copy the node's id" />
-          <Button kind="quiet" icon={X} aria-label="Close the node" title="Close (Esc)" onClick={onClose} />
+          <CopyButton text={nodeId} label="Copy the node's id" />
+          <Button
+            kind="quiet"
+            icon={X}
+            aria-label="Close the node"
+            title="Close (Esc)"
+            onClick={onClose}
+          />
         </div>
       </header>
       <Loaded query={detail} what="Loading the node">
@@ -64,7 +78,7 @@ export function NodePanel({ run, id, onClose }: { run: Run; id: string; onClose:
             {tab === 'summary' && <NodeSummary detail={data} />}
             {tab === 'output' && <NodeOutput detail={data} />}
             {tab === 'config' && <NodeConfig detail={data} />}
-            {tab === 'logs' && <NodeLogs run={run} id={id} state={data.state} />}
+            {tab === 'logs' && <NodeLogs run={run} nodeId={nodeId} state={data.state} />}
           </Tabs>
         )}
       </Loaded>

@@ -10,11 +10,15 @@ export function NodeRow({
 }: {
   node: GraphNode;
   chosen: boolean;
-  onSelect: (id: string) => void;
+  onSelect: (nodeId: string) => void;
 }) {
   const took = secondsBetween(node.started_at, node.finished_at);
   return (
-    <button type="button" className={chosen ? 'node-row chosen' : 'node-row'} onClick={() => onSelect(node.id)}>
+    <button
+      type="button"
+      className={chosen ? 'node-row chosen' : 'node-row'}
+      onClick={() => onSelect(node.id)}
+    >
       <StateBadge state={node.state} />
       <span className="node-row-name">{node.id}</span>
       <span className="faint">{node.handler}</span>

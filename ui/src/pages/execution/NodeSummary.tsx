@@ -17,13 +17,21 @@ export function NodeSummary({ detail }: { detail: NodeDetail }) {
         <Fact name="Worker">{detail.worker_id}</Fact>
         <Fact name="Queued">{detail.queued_at && <Time at={detail.queued_at} />}</Fact>
         <Fact name="Waited">
-          {detail.queued_at && detail.started_at && <Elapsed from={detail.queued_at} to={detail.started_at} />}
+          {detail.queued_at && detail.started_at && (
+            <Elapsed from={detail.queued_at} to={detail.started_at} />
+          )}
         </Fact>
-        <Fact name="Ran">{detail.started_at && <Elapsed from={detail.started_at} to={endOf(detail)} />}</Fact>
+        <Fact name="Ran">
+          {detail.started_at && <Elapsed from={detail.started_at} to={endOf(detail)} />}
+        </Fact>
         <Fact name="Depends on">{detail.dependencies.join(', ')}</Fact>
         <Fact name="Condition">{detail.condition && <code>{detail.condition}</code>}</Fact>
-        <Fact name="Trigger rule">{detail.trigger_rule !== 'all_success' && detail.trigger_rule}</Fact>
-        <Fact name="Time limit">{detail.timeout_seconds ? `${detail.timeout_seconds} s` : null}</Fact>
+        <Fact name="Trigger rule">
+          {detail.trigger_rule !== 'all_success' && detail.trigger_rule}
+        </Fact>
+        <Fact name="Time limit">
+          {detail.timeout_seconds ? `${detail.timeout_seconds} s` : null}
+        </Fact>
       </dl>
       <NodeAttempts detail={detail} />
     </div>
@@ -40,12 +48,14 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
   );
 }
 
-/** The end of the last attempt: a node that waits for its next attempt isn't running, though it hasn't ended. */
+/**
+ * The end of the last attempt: a node that waits for its next attempt isn't running, though it
+ * hasn't ended.
+ */
 function endOf(detail: NodeDetail): string | null {
-  return (
-    detail.finished_at ??
-    (detail.state === 'RUNNING' ? null : (detail.attempts.at(-1)?.finished_at ?? detail.started_at ?? null))
-  );
+  if (detail.finished_at) return detail.finished_at;
+  if (detail.state === 'RUNNING') return null;
+  return detail.attempts.at(-1)?.finished_at ?? detail.started_at ?? null;
 }
 
 function withCondition(detail: NodeDetail, reason: string): React.ReactNode {

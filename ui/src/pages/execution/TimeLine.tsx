@@ -11,7 +11,7 @@ import type { Run } from './useRun';
 
 const ROW = 26;
 
-type Props = { run: Run; selected: string | null; onSelect: (id: string) => void };
+type Props = { run: Run; selected: string | null; onSelect: (nodeId: string) => void };
 
 /** A Gantt chart: pale while a task waited in its queue, in its state's colour while it ran. */
 export default function TimeLine({ run, selected, onSelect }: Props) {
@@ -28,14 +28,18 @@ export default function TimeLine({ run, selected, onSelect }: Props) {
     overscan: 12,
   });
   const earlier = useEarlierAttempts(run, spans);
-  if (spans.length === 0)
+  if (spans.length === 0) {
     return <Empty title="Nothing has run yet">Nodes appear here as soon as they are queued.</Empty>;
+  }
 
   const start = Math.min(
     Date.parse(execution.started_at ?? execution.created_at),
     spans[0]?.queued ?? Number.POSITIVE_INFINITY,
   );
-  const last = spans.reduce((most, span) => Math.max(most, span.to ?? (hasEnded(state) ? span.from : now)), start);
+  const last = spans.reduce(
+    (most, span) => Math.max(most, span.to ?? (hasEnded(state) ? span.from : now)),
+    start,
+  );
   const length = Math.max(last - start, 1);
   const scale = { start, length, now: hasEnded(state) ? last : now };
   return (

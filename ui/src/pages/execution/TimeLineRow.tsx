@@ -9,14 +9,16 @@ type RowProps = {
   earlier: EarlierAttempt[];
   scale: Scale;
   chosen: boolean;
-  onSelect: (id: string) => void;
+  onSelect: (nodeId: string) => void;
 };
 
 export function TimeLineRow({ span, earlier, scale, chosen, onSelect }: RowProps) {
   const end = span.to ?? scale.now;
   const at = (time: number) => `${((time - scale.start) / scale.length) * 100}%`;
   const wide = (from: number, to: number) => `${(Math.max(to - from, 0) / scale.length) * 100}%`;
-  const title = `${span.id}: ${span.state.toLowerCase()}, ${durationText((end - span.from) / 1000)}${span.attempt > 1 ? `, attempt ${span.attempt}` : ''}`;
+  const duration = durationText((end - span.from) / 1000);
+  const attempt = span.attempt > 1 ? `, attempt ${span.attempt}` : '';
+  const title = `${span.id}: ${span.state.toLowerCase()}, ${duration}${attempt}`;
   return (
     <button
       type="button"
@@ -26,11 +28,14 @@ export function TimeLineRow({ span, earlier, scale, chosen, onSelect }: RowProps
     >
       <span className="time-name">{span.id}</span>
       <span className="time-track">
-        {earlier.map((attempt) => (
+        {earlier.map((earlierAttempt) => (
           <span
-            key={attempt.to}
+            key={earlierAttempt.to}
             className={`time-bar time-earlier ${stateClass('FAILED')}`}
-            style={{ left: at(attempt.from), width: wide(attempt.from, attempt.to) }}
+            style={{
+              left: at(earlierAttempt.from),
+              width: wide(earlierAttempt.from, earlierAttempt.to),
+            }}
           />
         ))}
         {span.queued !== null && span.queued < span.from && (
@@ -44,7 +49,7 @@ export function TimeLineRow({ span, earlier, scale, chosen, onSelect }: RowProps
           style={{ left: at(span.from), width: wide(span.from, end) }}
         />
       </span>
-      <span className="time-took number">{durationText((end - span.from) / 1000)}</span>
+      <span className="time-took number">{duration}</span>
     </button>
   );
 }

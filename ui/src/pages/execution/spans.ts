@@ -10,7 +10,9 @@ export type Span = {
   attempt: number;
 };
 
-/** The nodes that were queued or ran, in the order in which they began. Times are in milliseconds. */
+/**
+ * The nodes that were queued or ran, in the order in which they began. Times are in milliseconds.
+ */
 export function spansOf(nodes: readonly GraphNode[]): Span[] {
   const spans: Span[] = [];
   for (const node of nodes) {
@@ -27,35 +29,43 @@ export function spansOf(nodes: readonly GraphNode[]): Span[] {
     });
   }
   return spans.sort(
-    (a, b) => (a.queued ?? a.from) - (b.queued ?? b.from) || a.from - b.from || a.id.localeCompare(b.id),
+    (a, b) =>
+      (a.queued ?? a.from) - (b.queued ?? b.from) || a.from - b.from || a.id.localeCompare(b.id),
   );
 }
 
-/** Where an axis has its lines, at round times: steps of 1, 2 or 5 times a power of ten of milliseconds. */
+/**
+ * Where an axis has its lines, at round times: steps of 1, 2 or 5 times a power of ten of
+ * milliseconds.
+ */
 export function ticks(lengthMs: number, about = 6): number[] {
   if (lengthMs <= 0) return [0];
   const rough = lengthMs / about;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((factor) => factor >= rough) ?? rough;
-  const found: number[] = [];
-  for (let at = 0; at <= lengthMs; at += step) found.push(at);
-  return found;
+  const steps = [1, 2, 5, 10].map((factor) => factor * power);
+  const step = steps.find((candidate) => candidate >= rough) ?? rough;
+  const times: number[] = [];
+  for (let at = 0; at <= lengthMs; at += step) times.push(at);
+  return times;
 }
 
 export type EarlierAttempt = { from: number; to: number };
 
-/** By node: when the attempts before the last one ran. An attempt that reported no start began when it was queued. */
+/**
+ * By node: when the attempts before the last one ran. An attempt that reported no start began when
+ * it was queued.
+ */
 export function earlierAttempts(history: readonly HistoryItem[]): Map<string, EarlierAttempt[]> {
-  const found = new Map<string, EarlierAttempt[]>();
+  const byNode = new Map<string, EarlierAttempt[]>();
   const began = new Map<string, number>();
   for (const { node_id: node, to, at } of history) {
     if (node === null) continue;
     if (to === 'QUEUED' || to === 'RUNNING') began.set(node, Date.parse(at));
     if (to === 'RETRYING') {
-      const attempts = found.get(node) ?? [];
+      const attempts = byNode.get(node) ?? [];
       attempts.push({ from: began.get(node) ?? Date.parse(at), to: Date.parse(at) });
-      found.set(node, attempts);
+      byNode.set(node, attempts);
     }
   }
-  return found;
+  return byNode;
 }

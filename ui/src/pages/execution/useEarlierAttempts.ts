@@ -10,11 +10,11 @@ const HISTORY_LINES_MAX = 500;
 
 /** The earlier attempts of an execution's nodes. A large execution shows only last attempts. */
 export function useEarlierAttempts(run: Run, spans: Span[]): Map<string, EarlierAttempt[]> {
-  const id = run.execution.execution_id;
+  const executionId = run.execution.execution_id;
   const retried = spans.reduce((sum, span) => sum + (span.attempt > 1 ? span.attempt : 0), 0);
   const history = useQuery({
-    queryKey: ['execution', id, 'attempts', retried],
-    queryFn: () => getHistory(id, 0, HISTORY_LINES_MAX),
+    queryKey: ['execution', executionId, 'attempts', retried],
+    queryFn: () => getHistory(executionId, 0, HISTORY_LINES_MAX),
     enabled: retried > 0 && spans.length <= NODES_MAX,
   });
   return useMemo(() => earlierAttempts(history.data?.items ?? []), [history.data]);

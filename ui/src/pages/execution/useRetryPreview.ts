@@ -13,10 +13,10 @@ export type RetryPreview = {
 
 export function useRetryPreview(run: Run, isWanted: boolean): RetryPreview {
   const options = useRetryOptions();
-  const id = run.execution.execution_id;
+  const executionId = run.execution.execution_id;
   const previewQuery = useQuery({
-    queryKey: ['execution', id, 'retry', options],
-    queryFn: () => retry(id, options, true),
+    queryKey: ['execution', executionId, 'retry', options],
+    queryFn: () => retry(executionId, options, true),
     enabled: isWanted,
     retry: false,
   });

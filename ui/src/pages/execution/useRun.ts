@@ -1,5 +1,6 @@
-// An execution as it runs: what the server had at one moment, and every event after it. The graph names the number of
-// the last event that it includes, so no event is missed or counted twice, also after the server was unreachable.
+// An execution as it runs: what the server had at one moment, and every event after it. The graph
+// names the number of the last event that it includes, so no event is missed or counted twice, also
+// after the server was unreachable.
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import {
@@ -29,12 +30,15 @@ type Snapshot = { store: NodeStore; edges: GraphEdge[]; seq: number; state: stri
 /** While an execution gains nodes, its graph is read again at most this often. */
 const GRAPH_REFETCH_MS = 500;
 
-export function useRun(id: string) {
+export function useRun(executionId: string) {
   const queries = useQueryClient();
-  const execution = useQuery({ queryKey: ['execution', id], queryFn: () => getExecution(id) });
+  const execution = useQuery({
+    queryKey: ['execution', executionId],
+    queryFn: () => getExecution(executionId),
+  });
   const graph = useQuery({
-    queryKey: ['execution', id, 'graph'],
-    queryFn: () => getGraph(id),
+    queryKey: ['execution', executionId, 'graph'],
+    queryFn: () => getGraph(executionId),
     staleTime: Number.POSITIVE_INFINITY, // events bring it up to date
     refetchOnWindowFocus: false,
   });
@@ -48,11 +52,14 @@ export function useRun(id: string) {
     if (hasEnded(snapshot.state)) return;
     let graphTimer: ReturnType<typeof setTimeout> | null = null;
     const refetchAll = () => {
-      void queries.invalidateQueries({ queryKey: ['execution', id] });
+      void queries.invalidateQueries({ queryKey: ['execution', executionId] });
     };
     const refetchGraph = () => {
       graphTimer = null;
-      void queries.invalidateQueries({ queryKey: ['execution', id, 'graph'] }, { cancelRefetch: false });
+      void queries.invalidateQueries(
+        { queryKey: ['execution', executionId, 'graph'] },
+        { cancelRefetch: false },
+      );
     };
     const onEvents = (events: Transition[]) => {
       const isGraphOutdated = snapshot.store.apply(events);
@@ -60,9 +67,9 @@ export function useRun(id: string) {
       const lastOfExecution = events.filter((event) => event.node_id === null).at(-1);
       if (!lastOfExecution) return;
       setState(lastOfExecution.to);
-      void queries.invalidateQueries({ queryKey: ['execution', id], exact: true });
+      void queries.invalidateQueries({ queryKey: ['execution', executionId], exact: true });
     };
-    const stop = follow(eventsOf(id), {
+    const stop = follow(eventsOf(executionId), {
       after: snapshot.seq ? String(snapshot.seq) : undefined,
       onEvents,
       onLive: setLive,
@@ -76,7 +83,7 @@ export function useRun(id: string) {
       stop();
       if (graphTimer) clearTimeout(graphTimer);
     };
-  }, [snapshot, queries, id]);
+  }, [snapshot, queries, executionId]);
 
   const run: Run | undefined =
     execution.data && snapshot
@@ -95,7 +102,10 @@ export function useRun(id: string) {
   };
 }
 
-/** The store stays the same object, and so do the edges while none is added: the graph isn't laid out again. */
+/**
+ * The store stays the same object, and so do the edges while none is added: the graph isn't laid
+ * out again.
+ */
 function useSnapshot(graph: Graph | undefined): Snapshot | undefined {
   const latest = useRef<Snapshot | undefined>(undefined);
   const [snapshot, setSnapshot] = useState<Snapshot | undefined>(undefined);

@@ -15,13 +15,28 @@ export function BulkBar({ rows, onClear }: { rows: ListedExecution[]; onClear: (
     <section className="xs-bulk" aria-label="Selected executions">
       <span role="status">{rows.length} selected</span>
       <span className="spacer" />
-      <Button icon={RotateCcw} disabled={openCount === rows.length} onClick={() => setDialog('retry')}>
+      <Button
+        icon={RotateCcw}
+        disabled={openCount === rows.length}
+        onClick={() => setDialog('retry')}
+      >
         Retry
       </Button>
-      <Button kind="danger" icon={Ban} disabled={openCount === 0} onClick={() => setDialog('cancel')}>
+      <Button
+        kind="danger"
+        icon={Ban}
+        disabled={openCount === 0}
+        onClick={() => setDialog('cancel')}
+      >
         Cancel
       </Button>
-      <Button kind="quiet" icon={X} aria-label="Clear the selection" title="Clear the selection" onClick={onClear} />
+      <Button
+        kind="quiet"
+        icon={X}
+        aria-label="Clear the selection"
+        title="Clear the selection"
+        onClick={onClear}
+      />
       {dialog === 'cancel' && <BulkCancelDialog rows={rows} onClose={close} onDone={onClear} />}
       {dialog === 'retry' && <BulkRetryDialog rows={rows} onClose={close} onDone={onClear} />}
     </section>

@@ -16,7 +16,10 @@ export function BulkCancelDialog(props: BulkProps) {
       onConfirm={() => request.mutate(openIds)}
       onClose={props.onClose}
     >
-      <p>The executions end at once, and running tasks are asked to stop. You can retry a cancelled execution.</p>
+      <p>
+        The executions end at once, and running tasks are asked to stop. You can retry a cancelled
+        execution.
+      </p>
       {endedCount > 0 && (
         <p className="faint">
           {endedCount === 1

@@ -24,7 +24,10 @@ export function BulkRetryDialog(props: BulkProps) {
       onConfirm={() => request.mutate(retryable.map((outcome) => outcome.execution_id))}
       onClose={props.onClose}
     >
-      <p>A new execution runs the nodes that didn't complete, and reuses the outputs of those that did.</p>
+      <p>
+        A new execution runs the nodes that didn't complete, and reuses the outputs of those that
+        did.
+      </p>
       <Loaded query={preview} what="Checking what would run">
         {({ done, refused }) => (
           <>

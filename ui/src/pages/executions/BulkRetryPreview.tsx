@@ -4,7 +4,13 @@ import { shortId } from './filters';
 
 const LINES_SHOWN_MAX = 50;
 
-export function BulkRetryPreview({ outcomes, rows }: { outcomes: Outcome[]; rows: ListedExecution[] }) {
+export function BulkRetryPreview({
+  outcomes,
+  rows,
+}: {
+  outcomes: Outcome[];
+  rows: ListedExecution[];
+}) {
   const total = outcomes.reduce((sum, outcome) => sum + (outcome.runs?.length ?? 0), 0);
   const named = new Map(rows.map((row) => [row.execution_id, `${row.workflow}@${row.version}`]));
   return (
@@ -23,7 +29,9 @@ export function BulkRetryPreview({ outcomes, rows }: { outcomes: Outcome[]; rows
           </li>
         ))}
       </ul>
-      {outcomes.length > LINES_SHOWN_MAX && <p className="faint">and {outcomes.length - LINES_SHOWN_MAX} more</p>}
+      {outcomes.length > LINES_SHOWN_MAX && (
+        <p className="faint">and {outcomes.length - LINES_SHOWN_MAX} more</p>
+      )}
     </section>
   );
 }

@@ -17,7 +17,13 @@ export function ExecutionLabels({
     <span className="xs-tags">
       {texts.slice(0, LABELS_SHOWN_MAX).map((text) =>
         onLabel ? (
-          <button key={text} type="button" className="tag" title={`Show only ${text}`} onClick={() => onLabel(text)}>
+          <button
+            key={text}
+            type="button"
+            className="tag"
+            title={`Show only ${text}`}
+            onClick={() => onLabel(text)}
+          >
             {text}
           </button>
         ) : (

@@ -12,9 +12,9 @@ export type RowProps = {
   row: ListedExecution;
   isSelected?: boolean;
   /** Without it rows can't be selected. */
-  onSelect?: ((id: string, isRange: boolean) => void) | undefined;
+  onSelect?: ((executionId: string, isRange: boolean) => void) | undefined;
   onLabel?: ((label: string) => void) | undefined;
-  onCursor?: ((id: string) => void) | undefined;
+  onCursor?: ((executionId: string) => void) | undefined;
 };
 
 export const ExecutionRow = memo(function ExecutionRow({
@@ -24,17 +24,17 @@ export const ExecutionRow = memo(function ExecutionRow({
   onLabel,
   onCursor,
 }: RowProps) {
-  const id = row.execution_id;
+  const executionId = row.execution_id;
   return (
     <tr className={isSelected ? 'xs-row selected' : 'xs-row'}>
       {onSelect && (
         <td className="xs-check">
           <input
             type="checkbox"
-            aria-label={`Select execution ${id}`}
+            aria-label={`Select execution ${executionId}`}
             checked={isSelected}
             onChange={() => {}}
-            onClick={(event) => onSelect(id, event.shiftKey)}
+            onClick={(event) => onSelect(executionId, event.shiftKey)}
           />
         </td>
       )}
@@ -49,14 +49,14 @@ export const ExecutionRow = memo(function ExecutionRow({
       </td>
       <td className="xs-id">
         <Link
-          to={paths.execution(id)}
+          to={paths.execution(executionId)}
           className="xs-open"
-          data-row={id}
-          title={id}
-          aria-label={`${shortId(id)}, an execution of ${row.workflow}`}
-          onFocus={() => onCursor?.(id)}
+          data-row={executionId}
+          title={executionId}
+          aria-label={`${shortId(executionId)}, an execution of ${row.workflow}`}
+          onFocus={() => onCursor?.(executionId)}
         >
-          <code>{shortId(id)}</code>
+          <code>{shortId(executionId)}</code>
         </Link>
       </td>
       <td className="xs-labels">
@@ -68,7 +68,9 @@ export const ExecutionRow = memo(function ExecutionRow({
       <td className="xs-duration right">
         <Elapsed from={row.started_at} to={row.finished_at} />
       </td>
-      <td className="xs-error">{row.error && <span title={row.error.message}>{row.error.message}</span>}</td>
+      <td className="xs-error">
+        {row.error && <span title={row.error.message}>{row.error.message}</span>}
+      </td>
     </tr>
   );
 });

@@ -7,13 +7,24 @@ type TableProps = {
   rows: ListedExecution[];
   caption: string;
   isBusy?: boolean;
-  selection?: { ids: ReadonlySet<string>; onSelect: (id: string, isRange: boolean) => void; onAll: () => void };
+  selection?: {
+    ids: ReadonlySet<string>;
+    onSelect: (executionId: string, isRange: boolean) => void;
+    onAll: () => void;
+  };
   onLabel?: (label: string) => void;
-  onCursor?: (id: string) => void;
+  onCursor?: (executionId: string) => void;
 };
 
 /** A table of executions; on a narrow screen, cards. */
-export function ExecutionTable({ rows, caption, isBusy = false, selection, onLabel, onCursor }: TableProps) {
+export function ExecutionTable({
+  rows,
+  caption,
+  isBusy = false,
+  selection,
+  onLabel,
+  onCursor,
+}: TableProps) {
   return (
     <div className="table-wrap">
       <table className="xs-table" aria-busy={isBusy}>
@@ -22,7 +33,11 @@ export function ExecutionTable({ rows, caption, isBusy = false, selection, onLab
           <tr>
             {selection && (
               <th className="xs-check">
-                <SelectAllCheckbox count={rows.length} selected={selection.ids.size} onAll={selection.onAll} />
+                <SelectAllCheckbox
+                  count={rows.length}
+                  selected={selection.ids.size}
+                  onAll={selection.onAll}
+                />
               </th>
             )}
             <th>State</th>
@@ -51,7 +66,15 @@ export function ExecutionTable({ rows, caption, isBusy = false, selection, onLab
   );
 }
 
-function SelectAllCheckbox({ count, selected, onAll }: { count: number; selected: number; onAll: () => void }) {
+function SelectAllCheckbox({
+  count,
+  selected,
+  onAll,
+}: {
+  count: number;
+  selected: number;
+  onAll: () => void;
+}) {
   const box = useRef<HTMLInputElement>(null);
   const isAll = count > 0 && selected === count;
   useEffect(() => {

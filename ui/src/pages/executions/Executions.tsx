@@ -29,9 +29,12 @@ export default function Executions() {
   const list = useRef<HTMLDivElement>(null);
   const hasSelection = useRef(false);
   const isPaused = () =>
-    window.scrollY > TOP_PX || hasSelection.current || (list.current?.contains(document.activeElement) ?? false);
+    window.scrollY > TOP_PX ||
+    hasSelection.current ||
+    (list.current?.contains(document.activeElement) ?? false);
   const executions = useExecutionList(filters, isPaused);
   const { rows, waiting, gap, next } = executions.list;
+  const isEmpty = rows.length === 0;
   const selection = useSelection(rows);
   hasSelection.current = selection.ids.size > 0;
   const [isHelpOpen, setHelpOpen] = useState(false);
@@ -78,27 +81,29 @@ export default function Executions() {
       )}
       <Card className={executions.isCurrent ? 'xs-card' : 'xs-card stale'}>
         <div ref={list}>
-          {rows.length > 0 ? (
+          {!isEmpty && (
             <ExecutionTable
               rows={rows}
               caption="Executions, the newest first"
               isBusy={!executions.isCurrent}
               onLabel={onLabel}
               onCursor={setCursor}
-              {...(mayOperate
-                ? { selection: { ids: selection.ids, onSelect: selection.toggle, onAll: selection.all } }
-                : {})}
+              {...(mayOperate && {
+                selection: { ids: selection.ids, onSelect: selection.toggle, onAll: selection.all },
+              })}
             />
-          ) : executions.isCurrent ? (
-            <NoExecutions isFiltered={hasFilters(filters)} onClear={() => change(CLEARED)} />
-          ) : (
-            !executions.error && <Loading />
           )}
+          {isEmpty && executions.isCurrent && (
+            <NoExecutions isFiltered={hasFilters(filters)} onClear={() => change(CLEARED)} />
+          )}
+          {isEmpty && !executions.isCurrent && !executions.error && <Loading />}
         </div>
       </Card>
-      {rows.length > 0 && (
+      {!isEmpty && (
         <p className="xs-foot">
-          <span className="faint">{next ? `${rows.length} loaded` : `${rows.length} in total`}</span>
+          <span className="faint">
+            {next ? `${rows.length} loaded` : `${rows.length} in total`}
+          </span>
           {next && (
             <Button busy={executions.loadingMore} onClick={() => void executions.loadMore()}>
               Load more
@@ -106,7 +111,9 @@ export default function Executions() {
           )}
         </p>
       )}
-      {selection.selected.length > 0 && <BulkBar rows={selection.selected} onClear={selection.clear} />}
+      {selection.selected.length > 0 && (
+        <BulkBar rows={selection.selected} onClear={selection.clear} />
+      )}
       {isHelpOpen && <KeysDialog onClose={() => setHelpOpen(false)} />}
     </Page>
   );

@@ -16,7 +16,9 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </dl>
-      <p className="faint">Shift-click a checkbox to select all rows between it and the last one that you selected.</p>
+      <p className="faint">
+        Shift-click a checkbox to select all rows between it and the last one that you selected.
+      </p>
     </Dialog>
   );
 }

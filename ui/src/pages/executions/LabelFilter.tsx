@@ -2,7 +2,13 @@ import { X } from 'lucide-react';
 import { type FormEvent, useId, useState } from 'react';
 import { isLabel } from './filters';
 
-export function LabelFilter({ labels, onChange }: { labels: string[]; onChange: (labels: string[]) => void }) {
+export function LabelFilter({
+  labels,
+  onChange,
+}: {
+  labels: string[];
+  onChange: (labels: string[]) => void;
+}) {
   const [text, setText] = useState('');
   const [wrong, setWrong] = useState(false);
   const field = useId();

@@ -51,7 +51,9 @@ export function MoreFilters({ filters, change }: { filters: ExecutionFilters; ch
           <input
             type="datetime-local"
             value={toLocalField(filters[name])}
-            onChange={(event) => change({ [name]: fromLocalField(event.target.value) }, { replace: true })}
+            onChange={(event) =>
+              change({ [name]: fromLocalField(event.target.value) }, { replace: true })
+            }
           />
         </label>
       ))}

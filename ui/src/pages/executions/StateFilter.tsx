@@ -1,7 +1,13 @@
 import { StateIcon } from '../../components/StateIcon';
 import { EXECUTION_STATES, stateClass } from '../../states';
 
-export function StateFilter({ chosen, onChange }: { chosen: string[]; onChange: (states: string[]) => void }) {
+export function StateFilter({
+  chosen,
+  onChange,
+}: {
+  chosen: string[];
+  onChange: (states: string[]) => void;
+}) {
   return (
     <fieldset className="xs-states">
       <legend className="visually-hidden">States</legend>
@@ -13,7 +19,9 @@ export function StateFilter({ chosen, onChange }: { chosen: string[]; onChange: 
             type="button"
             className={`xs-chip ${stateClass(state)}`}
             aria-pressed={isOn}
-            onClick={() => onChange(isOn ? chosen.filter((other) => other !== state) : [...chosen, state])}
+            onClick={() =>
+              onChange(isOn ? chosen.filter((other) => other !== state) : [...chosen, state])
+            }
           >
             <StateIcon state={state} size={13} />
             {state}

@@ -14,7 +14,7 @@ test('calls with no more than the API takes', async () => {
   expect(outcomes).toHaveLength(many.length);
 });
 
-test('what was done before a failure is still told', async () => {
+test('outcomes before a failure are still reported', async () => {
   let calls = 0;
   const outcomes = await inParts(many, async (part) => {
     calls += 1;
@@ -31,7 +31,11 @@ test('a first call that fails is an error', async () => {
 });
 
 test('reasons are counted without the ids in them', () => {
-  const refuse = (execution_id: string, detail: string) => ({ execution_id, ok: false, error: { detail } });
+  const refuse = (execution_id: string, detail: string) => ({
+    execution_id,
+    ok: false,
+    error: { detail },
+  });
   const { refused } = summaryOf([
     refuse('x1', 'it has no such node'),
     refuse('x2', 'the execution x2 is COMPLETED'),
@@ -53,5 +57,7 @@ test('other ids in a reason make no other reason', () => {
     retried('x1', '01a1e66c-0e6c-7144-a950-26c514c31b70'),
     retried('x2', '01a1e66c-0e74-7c2a-a411-d212926a34f5'),
   ]);
-  expect(refused).toEqual([{ reason: 'execution was retried as another, which is FAILED', ids: ['x1', 'x2'] }]);
+  expect(refused).toEqual([
+    { reason: 'execution was retried as another, which is FAILED', ids: ['x1', 'x2'] },
+  ]);
 });

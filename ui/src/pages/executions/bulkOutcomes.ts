@@ -9,8 +9,14 @@ export const BULK_IDS_MAX = 500;
 export type Outcome = Pick<BulkItem, 'execution_id' | 'ok'> &
   Partial<Pick<BulkItem, 'runs' | 'keeps'>> & { error?: Partial<BulkItem['error']> };
 
-/** Calls with at most 500 ids at a time. An error of one call is the outcome of all executions in it. */
-export async function inParts(ids: string[], call: (part: string[]) => Promise<Outcome[]>): Promise<Outcome[]> {
+/**
+ * Calls with at most 500 ids at a time. An error of one call is the outcome of all executions in
+ * it.
+ */
+export async function inParts(
+  ids: string[],
+  call: (part: string[]) => Promise<Outcome[]>,
+): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (let at = 0; at < ids.length; at += BULK_IDS_MAX) {
     const part = ids.slice(at, at + BULK_IDS_MAX);
@@ -19,7 +25,9 @@ export async function inParts(ids: string[], call: (part: string[]) => Promise<O
     } catch (error) {
       if (at === 0) throw error;
       const detail = messageOf(error);
-      outcomes.push(...part.map((execution_id) => ({ execution_id, ok: false, error: { detail } })));
+      outcomes.push(
+        ...part.map((execution_id) => ({ execution_id, ok: false, error: { detail } })),
+      );
     }
   }
   return outcomes;
@@ -33,7 +41,10 @@ export function summaryOf(outcomes: Outcome[]): Summary {
   const reasons = new Map<string, string[]>();
   for (const outcome of outcomes) {
     if (outcome.ok) continue;
-    const reason = withoutId(outcome.error?.detail ?? outcome.error?.title ?? 'it was refused', outcome.execution_id);
+    const reason = withoutId(
+      outcome.error?.detail ?? outcome.error?.title ?? 'it was refused',
+      outcome.execution_id,
+    );
     reasons.set(reason, [...(reasons.get(reason) ?? []), outcome.execution_id]);
   }
   const refused = [...reasons].map(([reason, ids]) => ({ reason, ids }));
@@ -46,12 +57,12 @@ export function summaryOf(outcomes: Outcome[]): Summary {
 const ID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
 /** The reason without ids, so that the same reason for many executions is one. */
-function withoutId(reason: string, id: string): string {
+function withoutId(reason: string, executionId: string): string {
   const own = reason
-    .replaceAll(` '${id}'`, '')
-    .replaceAll(` "${id}"`, '')
-    .replaceAll(` ${id}`, '')
-    .replaceAll(id, 'it');
+    .replaceAll(` '${executionId}'`, '')
+    .replaceAll(` "${executionId}"`, '')
+    .replaceAll(` ${executionId}`, '')
+    .replaceAll(executionId, 'it');
   return own.replace(ID, 'another');
 }
 

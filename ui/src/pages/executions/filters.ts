@@ -13,7 +13,10 @@ export const CLEARED: Changes = {
   text: null,
 };
 
-/** The filters in the address that the API accepts. Others are left out, so that a mistyped link still shows a list. */
+/**
+ * The filters in the address that the API accepts. Others are left out, so that a mistyped link
+ * still shows a list.
+ */
 export function readFilters(query: URLSearchParams): ExecutionFilters {
   const filters: ExecutionFilters = {};
   const states = query.getAll('state').filter(isExecutionState);
@@ -36,7 +39,9 @@ export function readFilters(query: URLSearchParams): ExecutionFilters {
 /** How many filters are set besides the text and the states, which are always visible. */
 export function countHidden(filters: ExecutionFilters): number {
   const { label = [], workflow, version, since, until } = filters;
-  return label.length + [workflow, version, since, until].filter((value) => value !== undefined).length;
+  return (
+    label.length + [workflow, version, since, until].filter((value) => value !== undefined).length
+  );
 }
 
 export function hasFilters(filters: ExecutionFilters): boolean {

@@ -2,10 +2,15 @@ import { expect, test } from 'vitest';
 import { actionOf, type Focus } from './listKeys';
 
 const press = (key: string, focus: Focus, more = {}) =>
-  actionOf({ key, ctrlKey: false, metaKey: false, altKey: false, defaultPrevented: false, ...more }, focus);
+  actionOf(
+    { key, ctrlKey: false, metaKey: false, altKey: false, defaultPrevented: false, ...more },
+    focus,
+  );
 
 test('nothing fires while someone types', () => {
-  for (const key of ['j', 'k', '/', '?', ' ', 'x', 'Escape', 'Enter']) expect(press(key, 'typing')).toBe(null);
+  for (const key of ['j', 'k', '/', '?', ' ', 'x', 'Escape', 'Enter']) {
+    expect(press(key, 'typing')).toBe(null);
+  }
 });
 
 test('nothing fires with a modifier, or when the key was used', () => {
@@ -23,7 +28,7 @@ test('rows are reached from the page', () => {
   expect(press('a', 'page')).toBe(null);
 });
 
-test('what has the focus keeps its own keys', () => {
+test('the focused element has its own keys', () => {
   expect(press('Enter', 'link')).toBe(null);
   expect(press(' ', 'control')).toBe(null);
   expect(press('ArrowDown', 'control')).toBe(null);

@@ -1,4 +1,5 @@
-// Keyboard shortcuts of the list. What a key does for the focused element comes first: no shortcut fires while typing.
+// Keyboard shortcuts of the list. What a key does for the focused element comes first: no shortcut
+// fires while typing.
 
 export type KeyAction = 'down' | 'up' | 'open' | 'select' | 'search' | 'escape' | 'help';
 
@@ -25,14 +26,27 @@ const ACTIONS: Record<string, KeyAction> = {
   '?': 'help',
 };
 
-type Pressed = { key: string; ctrlKey: boolean; metaKey: boolean; altKey: boolean; defaultPrevented: boolean };
+type Pressed = {
+  key: string;
+  ctrlKey: boolean;
+  metaKey: boolean;
+  altKey: boolean;
+  defaultPrevented: boolean;
+};
 
 /** Where the focus is. */
 export type Focus = 'page' | 'link' | 'control' | 'checkbox' | 'typing';
 
 export function actionOf(pressed: Pressed, focus: Focus): KeyAction | null {
-  if (pressed.defaultPrevented || pressed.ctrlKey || pressed.metaKey || pressed.altKey || focus === 'typing')
+  if (
+    pressed.defaultPrevented ||
+    pressed.ctrlKey ||
+    pressed.metaKey ||
+    pressed.altKey ||
+    focus === 'typing'
+  ) {
     return null;
+  }
   const action = ACTIONS[pressed.key] ?? null;
   const pressesIt = pressed.key === ' ' || pressed.key === 'Enter';
   if (focus === 'control' && (pressesIt || pressed.key.startsWith('Arrow'))) return null;
@@ -46,7 +60,11 @@ const TICKED = ['checkbox', 'radio', 'button', 'submit'];
 export function focusOf(element: Element | null): Focus {
   if (!element || element === document.body || element.id === 'content') return 'page';
   const name = element.tagName;
-  if (name === 'INPUT') return TICKED.includes((element as HTMLInputElement).type) ? 'checkbox' : 'typing';
-  if (name === 'TEXTAREA' || name === 'SELECT' || (element as HTMLElement).isContentEditable) return 'typing';
+  if (name === 'INPUT') {
+    return TICKED.includes((element as HTMLInputElement).type) ? 'checkbox' : 'typing';
+  }
+  if (name === 'TEXTAREA' || name === 'SELECT' || (element as HTMLElement).isContentEditable) {
+    return 'typing';
+  }
   return name === 'A' ? 'link' : 'control';
 }

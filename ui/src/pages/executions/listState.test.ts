@@ -13,8 +13,13 @@ const page = (numbers: number[], next: string | null, state = 'RUNNING') => ({
   next_cursor: next,
 });
 const ids = (list: ListState<Item>) => list.rows.map((row) => Number(row.execution_id.slice(1)));
-const newest = (list: ListState<Item>, numbers: number[], next: string | null, paused = false, state = 'RUNNING') =>
-  reduce(list, { type: 'newest', key: 'a', page: page(numbers, next, state), paused });
+const newest = (
+  list: ListState<Item>,
+  numbers: number[],
+  next: string | null,
+  paused = false,
+  state = 'RUNNING',
+) => reduce(list, { type: 'newest', key: 'a', page: page(numbers, next, state), paused });
 const older = (list: ListState<Item>, cursor: string, numbers: number[], next: string | null) =>
   reduce(list, { type: 'older', key: 'a', cursor, page: page(numbers, next) });
 
@@ -73,7 +78,12 @@ test('the last page is the whole list', () => {
 });
 
 test('other filters begin anew, and late answers to the old ones are dropped', () => {
-  const other = reduce(initial, { type: 'newest', key: 'b', page: page([2, 1], null), paused: true });
+  const other = reduce(initial, {
+    type: 'newest',
+    key: 'b',
+    page: page([2, 1], null),
+    paused: true,
+  });
   expect(ids(other)).toEqual([2, 1]);
   expect(older(other, 'c7', [6], null)).toBe(other);
   expect(reduce(other, { type: 'again', key: 'a', page: page([2], null, 'FAILED') })).toBe(other);

@@ -6,11 +6,19 @@ import { toastOutcome } from './toastOutcome';
 
 export type BulkProps = { rows: ListedExecution[]; onClose: () => void; onDone: () => void };
 
-export async function sendBulkRequests(action: 'cancel' | 'retry', ids: string[], preview = false): Promise<Outcome[]> {
+export async function sendBulkRequests(
+  action: 'cancel' | 'retry',
+  ids: string[],
+  preview = false,
+): Promise<Outcome[]> {
   return inParts(ids, async (part) => (await requestBulk(action, part, preview)).items);
 }
 
-export function useBulkRequest(action: 'cancel' | 'retry', participle: string, { onClose, onDone }: BulkProps) {
+export function useBulkRequest(
+  action: 'cancel' | 'retry',
+  participle: string,
+  { onClose, onDone }: BulkProps,
+) {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: (ids: string[]) => sendBulkRequests(action, ids),
@@ -21,7 +29,9 @@ export function useBulkRequest(action: 'cancel' | 'retry', participle: string, {
     },
     onError: toastError,
     onSettled: () => {
-      for (const noun of ['executions', 'execution']) void queries.invalidateQueries({ queryKey: [noun] });
+      for (const noun of ['executions', 'execution']) {
+        void queries.invalidateQueries({ queryKey: [noun] });
+      }
     },
   });
 }

@@ -11,9 +11,15 @@ const PAGE = 50;
 const OLDER_MS = 10_000;
 const WITHOUT_STREAM_MS = 5000;
 
-type Reducer = (state: ListState<ListedExecution>, action: Action<ListedExecution>) => ListState<ListedExecution>;
+type Reducer = (
+  state: ListState<ListedExecution>,
+  action: Action<ListedExecution>,
+) => ListState<ListedExecution>;
 
-/** Executions that match the filters, the newest first, live. While `isPaused()`, new ones are only counted. */
+/**
+ * Executions that match the filters, the newest first, live. While `isPaused()`, new ones are only
+ * counted.
+ */
 export function useExecutionList(filters: ExecutionFilters, isPaused: () => boolean) {
   const queries = useQueryClient();
   const key = JSON.stringify(filters);
@@ -55,14 +61,16 @@ export function useExecutionList(filters: ExecutionFilters, isPaused: () => bool
       setLoadingMore(false);
     }
   };
-  const isUnderWay = list.older.length > 0 && list.rows.slice(PAGE).some((row) => !hasEnded(row.state));
+  const isUnderWay =
+    list.older.length > 0 && list.rows.slice(PAGE).some((row) => !hasEnded(row.state));
   const older = JSON.stringify(list.older);
   useEffect(() => {
     if (!isUnderWay) return;
     const refetchOlder = async () => {
       if (document.visibilityState === 'hidden') return;
       for (const cursor of JSON.parse(older) as string[]) {
-        const page = await read(cursor).catch(() => null); // the newest page shows if the server can't be reached
+        // The newest page shows if the server can't be reached.
+        const page = await read(cursor).catch(() => null);
         if (page) dispatch({ type: 'again', key, page });
       }
     };

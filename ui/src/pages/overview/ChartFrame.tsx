@@ -24,16 +24,23 @@ export function ChartFrame({ times, bucketSeconds, top, kind, readout, children 
     setHovered(Math.min(Math.max(index, 0), count - 1));
   };
   const shown = hovered !== null && hovered < count ? hovered : null;
-  const left = shown === null ? 0 : kind === 'bars' ? (shown + 0.5) / count : shown / Math.max(count - 1, 1);
+  const leftOf = (index: number) =>
+    kind === 'bars' ? (index + 0.5) / count : index / Math.max(count - 1, 1);
   const mark = (index: number) => (times[index] ? bucketText(times[index], bucketSeconds) : '');
   return (
     <figure className="overview-chart">
       <span className="overview-chart-top number" aria-hidden="true">
         {top}
       </span>
-      <div className="overview-chart-plot" onPointerMove={onPointerMove} onPointerLeave={() => setHovered(null)}>
+      <div
+        className="overview-chart-plot"
+        onPointerMove={onPointerMove}
+        onPointerLeave={() => setHovered(null)}
+      >
         {children}
-        {shown !== null && <span className="overview-chart-cursor" style={{ left: `${left * 100}%` }} />}
+        {shown !== null && (
+          <span className="overview-chart-cursor" style={{ left: `${leftOf(shown) * 100}%` }} />
+        )}
       </div>
       <figcaption className="overview-chart-times number">
         {shown === null ? (

@@ -12,7 +12,9 @@ import { bucketText } from './timeRanges';
 export function ExecutionsByState({ stats, when }: { stats: Stats; when: string }) {
   const { series, totals, bucket_seconds, since } = stats;
   const countTexts = (counts: Stats['totals']) =>
-    STACK.filter((state) => counts[state]).map((state) => `${counts[state]} ${state.toLowerCase()}`);
+    STACK.filter((state) => counts[state]).map(
+      (state) => `${counts[state]} ${state.toLowerCase()}`,
+    );
   const bars = series.map((bucket) => ({
     label: bucketText(bucket.at, bucket_seconds),
     parts: STACK.map((state) => ({ state, value: bucket[state] })),
@@ -22,7 +24,9 @@ export function ExecutionsByState({ stats, when }: { stats: Stats; when: string 
       title="Executions by state"
       actions={
         <ul className="overview-legend">
-          {STACK.filter((state) => totals[state] || state === 'COMPLETED' || state === 'FAILED').map((state) => (
+          {STACK.filter(
+            (state) => totals[state] || state === 'COMPLETED' || state === 'FAILED',
+          ).map((state) => (
             <li key={state}>
               <Link to={paths.executions({ state, since })} className={stateClass(state)}>
                 <span className="overview-dot" aria-hidden="true" />
@@ -43,11 +47,15 @@ export function ExecutionsByState({ stats, when }: { stats: Stats; when: string 
           return (bucket && countTexts(bucket).join(', ')) || 'none';
         }}
       >
-        <StackedBars bars={bars} label={`Executions created in ${when}: ${countTexts(totals).join(', ') || 'none'}`} />
+        <StackedBars
+          bars={bars}
+          label={`Executions created in ${when}: ${countTexts(totals).join(', ') || 'none'}`}
+        />
       </ChartFrame>
       {stats.truncated && (
         <p className="faint overview-note">
-          This time range has more executions than the server counts. The numbers include only the newest ones.
+          This time range has more executions than the server counts. The numbers include only the
+          newest ones.
         </p>
       )}
     </Card>

@@ -16,11 +16,16 @@ export function FailureRateRow({ row, since }: { row: Stats['workflows'][number]
         {completed + failed ? percentText(failure_rate) : '–'}
       </td>
       <td className="overview-wide overview-shares">
-        <StateShares counts={{ COMPLETED: completed, FAILED: failed, CANCELLED: cancelled, RUNNING: active }} />
+        <StateShares
+          counts={{ COMPLETED: completed, FAILED: failed, CANCELLED: cancelled, RUNNING: active }}
+        />
       </td>
       <td className="right number">
         {failed ? (
-          <Link to={executions('FAILED')} aria-label={`${countText(failed)} failed executions of ${workflow}`}>
+          <Link
+            to={executions('FAILED')}
+            aria-label={`${countText(failed)} failed executions of ${workflow}`}
+          >
             {countText(failed)}
           </Link>
         ) : (

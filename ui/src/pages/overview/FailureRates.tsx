@@ -15,7 +15,9 @@ export function FailureRates({ stats, when }: { stats: Stats; when: string }) {
   return (
     <Card
       title="Workflows by failure rate"
-      actions={more > 0 && <Button kind="quiet" onClick={() => setAll(true)}>{`Show ${more} more`}</Button>}
+      actions={
+        more > 0 && <Button kind="quiet" onClick={() => setAll(true)}>{`Show ${more} more`}</Button>
+      }
     >
       {rows.length === 0 ? (
         <Empty title={`No executions in ${when}`}>

@@ -8,7 +8,14 @@ import { countText, failureShare, percentText } from './numbers';
 /** The server counts active executions and dead letters up to here. */
 const CAP = 10_000;
 
-type Figure = { label: string; value: string; note: string; to: string; icon: LucideIcon; tone?: string | undefined };
+type Figure = {
+  label: string;
+  value: string;
+  note: string;
+  to: string;
+  icon: LucideIcon;
+  tone?: string | undefined;
+};
 
 /** The main numbers; each is a link to what it counts. */
 export function Figures({ stats, span }: { stats: Stats; span: string }) {
@@ -37,7 +44,11 @@ function ofExecutions({ active, totals, since }: Stats, span: string): Figure[] 
     active.PAUSED ? `${countText(active.PAUSED, CAP)} paused` : '',
   ].filter(Boolean);
   const share = failureShare(totals);
-  const ended = (state: 'COMPLETED' | 'FAILED' | 'CANCELLED', label: string, note: string): Figure => ({
+  const ended = (
+    state: 'COMPLETED' | 'FAILED' | 'CANCELLED',
+    label: string,
+    note: string,
+  ): Figure => ({
     label,
     value: countText(totals[state]),
     note,
@@ -54,10 +65,19 @@ function ofExecutions({ active, totals, since }: Stats, span: string): Figure[] 
       icon: iconOf('RUNNING'),
       tone: active.RUNNING ? stateClass('RUNNING') : undefined,
     },
-    ended('COMPLETED', 'Completed', share === null ? 'none ended' : `${percentText(1 - share)} of ended`),
+    ended(
+      'COMPLETED',
+      'Completed',
+      share === null ? 'none ended' : `${percentText(1 - share)} of ended`,
+    ),
     ended('FAILED', 'Failed', share === null ? 'none ended' : `${percentText(share)} of ended`),
     ended('CANCELLED', 'Cancelled', `in ${span}`),
   ];
+}
+
+function toneOfWaiting(waiting: number, isStuck: boolean): string | undefined {
+  if (isStuck) return stateClass('FAILED');
+  return waiting ? stateClass('QUEUED') : undefined;
 }
 
 function ofWorkers({ dead_letters, workers, orchestrators, tasks, inbox }: Stats): Figure[] {
@@ -85,7 +105,7 @@ function ofWorkers({ dead_letters, workers, orchestrators, tasks, inbox }: Stats
       note: isStuck ? 'no worker is running' : `${countText(tasks.running)} running`,
       to: paths.workers(),
       icon: Layers,
-      tone: isStuck ? stateClass('FAILED') : tasks.waiting ? stateClass('QUEUED') : undefined,
+      tone: toneOfWaiting(tasks.waiting, isStuck),
     },
     {
       label: 'Inbox lag',

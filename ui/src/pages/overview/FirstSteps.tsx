@@ -18,14 +18,17 @@ export function FirstSteps() {
       <h2>Nothing has run here yet</h2>
       {mayStart ? (
         <>
-          <p>This command stores a workflow of three nodes and starts it. You can watch it here as it runs.</p>
+          <p>
+            This command stores a workflow of three nodes and starts it. You can watch it here as it
+            runs.
+          </p>
           <div className="overview-command">
             <pre>{command}</pre>
             <CopyButton text={command} label="Copy the command" />
           </div>
           <p className="faint">
-            Or start a stored workflow with a form: <Link to={paths.workflows()}>Workflows</Link>. The API is described
-            at <a href="/docs">/docs</a>.
+            Or start a stored workflow with a form: <Link to={paths.workflows()}>Workflows</Link>.
+            The API is described at <a href="/docs">/docs</a>.
           </p>
         </>
       ) : (

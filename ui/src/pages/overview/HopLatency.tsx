@@ -10,12 +10,18 @@ import { bucketText } from './timeRanges';
 export function HopLatency({ stats }: { stats: Stats }) {
   const { hops, bucket_seconds } = stats;
   const pointsOf = (name: 'p50_ms' | 'p95_ms'): Point[] =>
-    hops.series.map((bucket) => ({ label: bucketText(bucket.at, bucket_seconds), value: bucket[name] }));
-  const [p50, p95] = [pointsOf('p50_ms'), pointsOf('p95_ms')];
+    hops.series.map((bucket) => ({
+      label: bucketText(bucket.at, bucket_seconds),
+      value: bucket[name],
+    }));
+  const p50 = pointsOf('p50_ms');
+  const p95 = pointsOf('p95_ms');
   const valueMax = Math.max(largestValue(p50), largestValue(p95));
   return (
     <Card
-      title={<span title="The time from when a node is ready until a worker starts it">Hop latency</span>}
+      title={
+        <span title="The time from when a node is ready until a worker starts it">Hop latency</span>
+      }
       actions={
         <>
           <CurrentValue name="p50" value={msText(hops.p50_ms)} dot="p50" />
@@ -34,7 +40,12 @@ export function HopLatency({ stats }: { stats: Stats }) {
           return `p50 ${msText(bucket.p50_ms)}, p95 ${msText(bucket.p95_ms)}`;
         }}
       >
-        <Sparkline points={p50} valueMax={valueMax} unit=" ms" label={`Hop latency, p50: ${msText(hops.p50_ms)}`} />
+        <Sparkline
+          points={p50}
+          valueMax={valueMax}
+          unit=" ms"
+          label={`Hop latency, p50: ${msText(hops.p50_ms)}`}
+        />
         <Sparkline
           points={p95}
           valueMax={valueMax}

@@ -24,7 +24,10 @@ export function Throughput({ stats }: { stats: Stats }) {
         top={text(pace.max)}
         readout={(index) => text(pace.values[index])}
       >
-        <Sparkline points={points} label={`Executions started: now ${text(pace.now)}, at most ${text(pace.max)}`} />
+        <Sparkline
+          points={points}
+          label={`Executions started: now ${text(pace.now)}, at most ${text(pace.max)}`}
+        />
       </ChartFrame>
     </Card>
   );

@@ -9,7 +9,10 @@ export function TimeRangeSwitch({ chosen }: { chosen: TimeRange }) {
       {TIME_RANGES.map((range) => (
         <Link
           key={range.id}
-          to={paths.overview() + queryString({ window: range === DEFAULT_TIME_RANGE ? null : range.id })}
+          to={
+            paths.overview() +
+            queryString({ window: range === DEFAULT_TIME_RANGE ? null : range.id })
+          }
           aria-current={range === chosen ? 'true' : undefined}
           title={range.long}
         >

@@ -4,7 +4,12 @@ const FIRST = {
   nodes: [
     { id: 'greet', handler: 'echo', config: { text: 'Hello, {{ input.name }}!' } },
     { id: 'rest', handler: 'sleep', dependencies: ['greet'], config: { seconds: 2 } },
-    { id: 'output', handler: 'output', dependencies: ['rest'], config: { text: '{{ greet.text }}' } },
+    {
+      id: 'output',
+      handler: 'output',
+      dependencies: ['rest'],
+      config: { text: '{{ greet.text }}' },
+    },
   ],
 };
 

@@ -29,38 +29,59 @@ export function countText(count: number, cap = Number.POSITIVE_INFINITY): string
 export function percentText(share: number): string {
   const percent = share * 100;
   if (percent === 0 || percent >= 99.95) return `${Math.round(percent)} %`;
-  return percent < 0.1 ? '< 0.1 %' : `${percent.toFixed(percent < 10 ? 1 : 0)} %`;
+  if (percent < 0.1) return '< 0.1 %';
+  return `${percent.toFixed(percent < 10 ? 1 : 0)} %`;
 }
 
-export function failureShare({ COMPLETED, FAILED }: { COMPLETED: number; FAILED: number }): number | null {
+export function failureShare({
+  COMPLETED,
+  FAILED,
+}: {
+  COMPLETED: number;
+  FAILED: number;
+}): number | null {
   return COMPLETED + FAILED ? FAILED / (COMPLETED + FAILED) : null;
 }
 
 export type Pace = { unit: '/s' | '/min'; values: number[]; now: number; max: number };
 
 /**
- * Executions started per second, or per minute where that is less than one a second. The last bucket is still filling:
- * together with the one before it, it gives the pace now.
+ * Executions started per second, or per minute where that is less than one a second. The last
+ * bucket is still filling: together with the one before it, it gives the pace now.
  */
-export function paceOf({ series, bucket_seconds, now }: Pick<Stats, 'series' | 'bucket_seconds' | 'now'>): Pace {
+export function paceOf({
+  series,
+  bucket_seconds,
+  now,
+}: Pick<Stats, 'series' | 'bucket_seconds' | 'now'>): Pace {
   const perSecond = series.map((bucket) => sum(bucket) / bucket_seconds);
   const last = series.at(-1);
   const before = series.at(-2);
   let current = perSecond.at(-1) ?? 0;
   if (last && before) {
-    const filled = Math.min(Math.max((Date.parse(now) - Date.parse(last.at)) / 1000, 0), bucket_seconds);
+    const filled = Math.min(
+      Math.max((Date.parse(now) - Date.parse(last.at)) / 1000, 0),
+      bucket_seconds,
+    );
     current = (sum(before) + sum(last)) / (bucket_seconds + filled);
     perSecond[perSecond.length - 1] = current;
   }
   const isFast = Math.max(...perSecond, 0) >= 1;
   const values = isFast ? perSecond : perSecond.map((rate) => rate * 60);
-  return { unit: isFast ? '/s' : '/min', values, now: isFast ? current : current * 60, max: Math.max(...values, 0) };
+  return {
+    unit: isFast ? '/s' : '/min',
+    values,
+    now: isFast ? current : current * 60,
+    max: Math.max(...values, 0),
+  };
 }
 
 export function rateText(rate: number): string {
   if (rate === 0) return '0';
   if (rate < 0.1) return '< 0.1';
-  return rate < 100 ? rate.toLocaleString(undefined, { maximumFractionDigits: 1 }) : Math.round(rate).toLocaleString();
+  return rate < 100
+    ? rate.toLocaleString(undefined, { maximumFractionDigits: 1 })
+    : Math.round(rate).toLocaleString();
 }
 
 export function msText(ms: number | null): string {

@@ -1,7 +1,19 @@
 // The time ranges of the overview, and how many buckets each has.
-export type TimeRange = { id: string; label: string; long: string; seconds: number; buckets: number };
+export type TimeRange = {
+  id: string;
+  label: string;
+  long: string;
+  seconds: number;
+  buckets: number;
+};
 
-const HOUR: TimeRange = { id: '1h', label: '1 h', long: 'the last hour', seconds: 3600, buckets: 60 };
+const HOUR: TimeRange = {
+  id: '1h',
+  label: '1 h',
+  long: 'the last hour',
+  seconds: 3600,
+  buckets: 60,
+};
 
 export const TIME_RANGES: TimeRange[] = [
   { id: '15m', label: '15 min', long: 'the last 15 minutes', seconds: 900, buckets: 60 },
@@ -15,7 +27,9 @@ export function timeRangeOf(id: string | null): TimeRange {
   return TIME_RANGES.find((range) => range.id === id) ?? DEFAULT_TIME_RANGE;
 }
 
-/** When a bucket begins, with as much detail as its width needs: seconds, minutes, or the day too. */
+/**
+ * When a bucket begins, with as much detail as its width needs: seconds, minutes, or the day too.
+ */
 export function bucketText(at: string, bucketSeconds: number): string {
   return new Date(at).toLocaleString(undefined, {
     hour: '2-digit',

@@ -37,7 +37,9 @@ export function Orchestrators({ orchestrators }: { orchestrators: Orchestrator[]
                     <Id>{orchestrator.name}</Id>
                   </td>
                   <td className="right number">
-                    {rangesText(orchestrator.partitions) || <span className="faint">none (standby)</span>}
+                    {rangesText(orchestrator.partitions) || (
+                      <span className="faint">none (standby)</span>
+                    )}
                   </td>
                 </tr>
               ))}

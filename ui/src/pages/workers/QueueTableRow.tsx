@@ -6,9 +6,15 @@ export function QueueTableRow({ row }: { row: QueueRow }) {
     <>
       <tr>
         <td className="workers-queue">{row.queue}</td>
-        <td className={`right number ${row.waiting ? 'workers-waiting' : 'faint'}`}>{row.waiting.toLocaleString()}</td>
-        <td className={`right number ${row.running ? 'workers-running' : 'faint'}`}>{row.running.toLocaleString()}</td>
-        <td className={`right number ${row.served ? '' : 'faint'}`}>{row.served.toLocaleString()}</td>
+        <td className={`right number ${row.waiting ? 'workers-waiting' : 'faint'}`}>
+          {row.waiting.toLocaleString()}
+        </td>
+        <td className={`right number ${row.running ? 'workers-running' : 'faint'}`}>
+          {row.running.toLocaleString()}
+        </td>
+        <td className={`right number ${row.served ? '' : 'faint'}`}>
+          {row.served.toLocaleString()}
+        </td>
       </tr>
       {row.isStuck && (
         <tr className="workers-stuck">
@@ -19,7 +25,8 @@ export function QueueTableRow({ row }: { row: QueueRow }) {
                 <span>{row.reason_text}</span>
               ) : (
                 <span>
-                  No worker serves {row.queue}. Start one: <code>penstock worker --queues {row.queue}</code>
+                  No worker serves {row.queue}. Start one:{' '}
+                  <code>penstock worker --queues {row.queue}</code>
                 </span>
               )}
             </p>

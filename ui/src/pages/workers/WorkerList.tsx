@@ -17,7 +17,12 @@ export function WorkerList({ workers, readAt }: { workers: Worker[]; readAt: num
           <WorkerCard key={worker.worker_id} worker={worker} readAt={readAt} />
         ))}
       </ul>
-      {more > 0 && <Button className="workers-more" onClick={() => setAll(true)}>{`Show ${more} more workers`}</Button>}
+      {more > 0 && (
+        <Button
+          className="workers-more"
+          onClick={() => setAll(true)}
+        >{`Show ${more} more workers`}</Button>
+      )}
     </>
   );
 }

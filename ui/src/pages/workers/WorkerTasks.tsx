@@ -22,7 +22,10 @@ export function WorkerTasks({ worker, readAt }: { worker: Worker; readAt: number
         {shown.map((task) => (
           <li key={`${task.execution_id}/${task.node_id}/${task.attempt}`}>
             <span className="workers-task">
-              <Link to={paths.execution(task.execution_id, { node: task.node_id })} title={task.execution_id}>
+              <Link
+                to={paths.execution(task.execution_id, { node: task.node_id })}
+                title={task.execution_id}
+              >
                 {task.workflow} › {task.node_id}
               </Link>
               <span className="faint">

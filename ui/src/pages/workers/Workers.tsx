@@ -14,7 +14,11 @@ const AGAIN_MS = 2000;
 
 export default function Workers() {
   useTitle('Workers');
-  const workers = useQuery({ queryKey: ['workers'], queryFn: listWorkers, refetchInterval: AGAIN_MS });
+  const workers = useQuery({
+    queryKey: ['workers'],
+    queryFn: listWorkers,
+    refetchInterval: AGAIN_MS,
+  });
   const queues = useQuery({ queryKey: ['queues'], queryFn: listQueues, refetchInterval: AGAIN_MS });
   const orchestrators = useQuery({
     queryKey: ['orchestrators'],
@@ -25,12 +29,20 @@ export default function Workers() {
     <Page title="Workers">
       <Loaded query={workers}>
         {({ items }) =>
-          items.length === 0 ? <NoWorkers /> : <WorkerList workers={items} readAt={workers.dataUpdatedAt} />
+          items.length === 0 ? (
+            <NoWorkers />
+          ) : (
+            <WorkerList workers={items} readAt={workers.dataUpdatedAt} />
+          )
         }
       </Loaded>
       <div className="grid workers-lower">
-        <Loaded query={queues}>{({ items }) => <Queues queues={items} workers={workers.data?.items ?? []} />}</Loaded>
-        <Loaded query={orchestrators}>{({ items }) => <Orchestrators orchestrators={items} />}</Loaded>
+        <Loaded query={queues}>
+          {({ items }) => <Queues queues={items} workers={workers.data?.items ?? []} />}
+        </Loaded>
+        <Loaded query={orchestrators}>
+          {({ items }) => <Orchestrators orchestrators={items} />}
+        </Loaded>
       </div>
     </Page>
   );

@@ -12,7 +12,12 @@ const worker = (...queues: string[]): Worker => ({
   tasks: [],
 });
 
-const queue = (name: string, waiting: number, running: number, reason: string | null = null): Queue => ({
+const queue = (
+  name: string,
+  waiting: number,
+  running: number,
+  reason: string | null = null,
+): Queue => ({
   queue: name,
   waiting,
   running,

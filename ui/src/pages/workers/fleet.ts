@@ -11,10 +11,16 @@ export type QueueRow = Queue & {
 /** The queues that need attention first: stuck ones, then by waiting and by running tasks. */
 export function queueRows(queues: Queue[], workers: Worker[]): QueueRow[] {
   const served = new Map<string, number>();
-  for (const worker of workers) for (const name of worker.queues) served.set(name, (served.get(name) ?? 0) + 1);
+  for (const name of workers.flatMap((worker) => worker.queues)) {
+    served.set(name, (served.get(name) ?? 0) + 1);
+  }
   const rows = queues.map((queue) => {
     const count = served.get(queue.queue) ?? 0;
-    return { ...queue, served: count, isStuck: queue.waiting > 0 && (count === 0 || queue.reason !== null) };
+    return {
+      ...queue,
+      served: count,
+      isStuck: queue.waiting > 0 && (count === 0 || queue.reason !== null),
+    };
   });
   return rows.sort(
     (a, b) =>
@@ -31,7 +37,8 @@ export function rangesText(numbers: number[]): string {
   const parts: string[] = [];
   for (let start = 0; start < sorted.length; ) {
     let end = start;
-    while (end + 1 < sorted.length && (sorted[end + 1] as number) === (sorted[end] as number) + 1) end += 1;
+    while (end + 1 < sorted.length && (sorted[end + 1] as number) === (sorted[end] as number) + 1)
+      end += 1;
     parts.push(start === end ? `${sorted[start]}` : `${sorted[start]}–${sorted[end]}`);
     start = end + 1;
   }

@@ -45,7 +45,10 @@ export function AliasesDialog({ name, version, aliases, onClose }: DialogProps) 
                 <span className="faint">version {means}</span>
                 <span className="spacer" />
                 {means !== String(version) && (
-                  <Button icon={ArrowRightLeft} onClick={() => setAliasChange({ what: 'move', alias })}>
+                  <Button
+                    icon={ArrowRightLeft}
+                    onClick={() => setAliasChange({ what: 'move', alias })}
+                  >
                     Move to {version}
                   </Button>
                 )}
@@ -61,7 +64,11 @@ export function AliasesDialog({ name, version, aliases, onClose }: DialogProps) 
           })}
         </ul>
       )}
-      <AddAliasForm version={version} aliases={aliases} onAdd={(alias) => setAliasChange({ what: 'move', alias })} />
+      <AddAliasForm
+        version={version}
+        aliases={aliases}
+        onAdd={(alias) => setAliasChange({ what: 'move', alias })}
+      />
     </Dialog>
   );
 }

@@ -5,21 +5,26 @@ import { toast, toastError } from '../../components/toast';
 
 export type AliasChange = { what: 'move' | 'remove'; alias: string };
 
-type ChangeProps = AliasChange & { name: string; version: number; now: string | null; onBack: () => void };
+type ChangeProps = AliasChange & {
+  name: string;
+  version: number;
+  now: string | null;
+  onBack: () => void;
+};
 
 export function ChangeAliasDialog({ what, alias, name, version, now, onBack }: ChangeProps) {
   const queries = useQueryClient();
   const changing = useMutation<unknown>({
     mutationFn: () => (what === 'move' ? setAlias(name, alias, version) : removeAlias(name, alias)),
     onSuccess: () => {
-      toast(what === 'move' ? `${name}@${alias} now means version ${version}` : `The alias ${alias} has been removed`);
+      if (what === 'move') toast(`${name}@${alias} now means version ${version}`);
+      else toast(`The alias ${alias} has been removed`);
       void queries.invalidateQueries({ queryKey: ['workflows'] });
       onBack();
     },
     onError: toastError,
   });
-  const title = what === 'remove' ? `Remove the alias ${alias}?` : now ? `Move ${alias}?` : `Add the alias ${alias}?`;
-  const action = what === 'remove' ? 'Remove' : now ? `Move to ${version}` : 'Add';
+  const { title, action } = wordingOf(what, alias, version, now);
   return (
     <ConfirmDialog
       title={title}
@@ -42,10 +47,18 @@ export function ChangeAliasDialog({ what, alias, name, version, now, onBack }: C
           <code>
             {name}@{alias}
           </code>{' '}
-          {now ? `means version ${now} now, and will mean version ${version}.` : `will mean version ${version}.`}{' '}
+          {now
+            ? `means version ${now} now, and will mean version ${version}.`
+            : `will mean version ${version}.`}{' '}
           Running executions keep their version.
         </p>
       )}
     </ConfirmDialog>
   );
+}
+
+function wordingOf(what: AliasChange['what'], alias: string, version: number, now: string | null) {
+  if (what === 'remove') return { title: `Remove the alias ${alias}?`, action: 'Remove' };
+  if (now) return { title: `Move ${alias}?`, action: `Move to ${version}` };
+  return { title: `Add the alias ${alias}?`, action: 'Add' };
 }

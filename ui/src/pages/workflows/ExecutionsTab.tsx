@@ -22,7 +22,9 @@ export function ExecutionsTab({ name, version }: { name: string; version: number
       title={`Last executions of ${name}@${version}`}
       actions={
         <>
-          <Link to={paths.executions({ workflow: name, version: String(version) })}>All of version {version}</Link>
+          <Link to={paths.executions({ workflow: name, version: String(version) })}>
+            All of version {version}
+          </Link>
           <Link to={paths.executions({ workflow: name })}>All versions</Link>
         </>
       }
@@ -30,7 +32,10 @@ export function ExecutionsTab({ name, version }: { name: string; version: number
       <Loaded query={executions}>
         {({ items }) =>
           items.length ? (
-            <ExecutionTable rows={items} caption={`The last ${LAST} executions of ${name}@${version}`} />
+            <ExecutionTable
+              rows={items}
+              caption={`The last ${LAST} executions of ${name}@${version}`}
+            />
           ) : (
             <Empty title={`${name}@${version} hasn't been started yet`}>
               Press Start, or{' '}

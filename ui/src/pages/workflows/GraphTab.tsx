@@ -25,7 +25,7 @@ export function GraphTab({ workflow }: { workflow: Workflow }) {
           <WorkflowGraphView
             graph={drawn}
             selected={node ? chosen : null}
-            onSelect={(id) => change({ node: id }, { replace: true })}
+            onSelect={(nodeId) => change({ node: nodeId }, { replace: true })}
           />
           {node && (
             <Card
@@ -49,8 +49,8 @@ export function GraphTab({ workflow }: { workflow: Workflow }) {
 }
 
 /** A node as its author wrote it; documents have their nodes in `dag` or at the top. */
-function nodeOf(definition: Workflow['definition'], id: string): object | null {
+function nodeOf(definition: Workflow['definition'], nodeId: string): object | null {
   const dag = definition.dag as { nodes?: unknown } | undefined;
   const nodes = dag?.nodes ?? definition.nodes;
-  return (Array.isArray(nodes) ? nodes : []).find((node) => node?.id === id) ?? null;
+  return (Array.isArray(nodes) ? nodes : []).find((node) => node?.id === nodeId) ?? null;
 }

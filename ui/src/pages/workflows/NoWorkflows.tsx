@@ -2,7 +2,10 @@ import { Boxes } from 'lucide-react';
 import { CopyButton } from '../../components/CopyButton';
 import { Empty } from '../../components/Empty';
 
-const DOCUMENT = `{"name": "hello", "nodes": [{"id": "greet", "handler": "echo", "config": {"text": "Hello, {{ input.name }}!"}}]}`;
+const DOCUMENT = JSON.stringify({
+  name: 'hello',
+  nodes: [{ id: 'greet', handler: 'echo', config: { text: 'Hello, {{ input.name }}!' } }],
+});
 
 /** How to store the first workflow, with the address of this service. */
 export function NoWorkflows() {

@@ -14,8 +14,17 @@ export function NodeStatsTable({ rows, sort, onSort }: TableProps) {
         <thead>
           <tr>
             {COLUMNS.map(({ column, label, isNumber, title }) => (
-              <th key={column} className={isNumber ? 'right' : ''} aria-sort={ariaSort(sort, column)} title={title}>
-                <button type="button" className="wf-sort" onClick={() => onSort(nextSort(sort, column))}>
+              <th
+                key={column}
+                className={isNumber ? 'right' : ''}
+                aria-sort={ariaSort(sort, column)}
+                title={title}
+              >
+                <button
+                  type="button"
+                  className="wf-sort"
+                  onClick={() => onSort(nextSort(sort, column))}
+                >
                   {label}
                   {sort?.column === column &&
                     (sort.isDown ? (

@@ -12,7 +12,10 @@ import { durationText } from '../../time';
 import { NodeStatsTable } from './NodeStatsTable';
 import { readSort } from './statsOrder';
 
-/** The server caches its counts for 5 seconds, so a fetch after an event may not include that event yet. */
+/**
+ * The server caches its counts for 5 seconds, so a fetch after an event may not include that event
+ * yet.
+ */
 const AGAIN_MS = 6000;
 
 export function StatsTab({ name, version }: { name: string; version: number }) {
@@ -34,7 +37,9 @@ export function StatsTab({ name, version }: { name: string; version: number }) {
           <input
             type="checkbox"
             checked={isAll}
-            onChange={(event) => change({ of: event.target.checked ? 'all' : null }, { replace: true })}
+            onChange={(event) =>
+              change({ of: event.target.checked ? 'all' : null }, { replace: true })
+            }
           />
           of all versions
         </label>

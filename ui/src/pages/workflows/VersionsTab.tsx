@@ -17,7 +17,9 @@ export function VersionsTab({ workflow, versions }: { workflow: Workflow; versio
   const [chosen, setChosen] = useState<number[]>([]);
   const toggle = (version: number) =>
     setChosen((now) =>
-      now.includes(version) ? now.filter((other) => other !== version) : [...now.slice(-1), version],
+      now.includes(version)
+        ? now.filter((other) => other !== version)
+        : [...now.slice(-1), version],
     );
   const compare = () => {
     const [from, to] = [...chosen].sort((a, b) => a - b);
@@ -39,7 +41,9 @@ export function VersionsTab({ workflow, versions }: { workflow: Workflow; versio
     >
       <div className="table-wrap">
         <table className="wf-versions">
-          <caption className="visually-hidden">Versions of {workflow.name}, the newest first</caption>
+          <caption className="visually-hidden">
+            Versions of {workflow.name}, the newest first
+          </caption>
           <thead>
             <tr>
               {versions.length > 1 && (
@@ -55,7 +59,10 @@ export function VersionsTab({ workflow, versions }: { workflow: Workflow; versio
           </thead>
           <tbody>
             {versions.map((version) => (
-              <tr key={version.version} aria-current={version.version === workflow.version ? 'true' : undefined}>
+              <tr
+                key={version.version}
+                aria-current={version.version === workflow.version ? 'true' : undefined}
+              >
                 {versions.length > 1 && (
                   <td className="wf-box">
                     <input
@@ -75,7 +82,9 @@ export function VersionsTab({ workflow, versions }: { workflow: Workflow; versio
                   <Time at={version.created_at} />
                 </td>
                 <td>
-                  <code title={version.content_hash}>{version.content_hash.slice(0, HASH_SHOWN)}</code>
+                  <code title={version.content_hash}>
+                    {version.content_hash.slice(0, HASH_SHOWN)}
+                  </code>
                 </td>
                 <td>
                   <span className="wf-tags">

@@ -17,9 +17,13 @@ export default function WorkflowPage({ name }: { name: string }) {
   const workflowQuery = useQuery({
     queryKey: ['workflows', 'one', name, tag],
     queryFn: () => getWorkflow(name, tag),
-    placeholderData: (before) => before, // this version stays in sight until the other one is loaded
+    // This version stays in sight until the other one is loaded.
+    placeholderData: (before) => before,
   });
-  const versions = useQuery({ queryKey: ['workflows', 'versions', name], queryFn: () => listVersions(name) });
+  const versions = useQuery({
+    queryKey: ['workflows', 'versions', name],
+    queryFn: () => listVersions(name),
+  });
   if (
     workflowQuery.error instanceof Problem &&
     workflowQuery.error.status === 404 &&

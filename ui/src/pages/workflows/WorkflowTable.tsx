@@ -7,7 +7,13 @@ import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
 import { LATEST, meaning, names } from './aliases';
 
-export function WorkflowTable({ rows, onStart }: { rows: ListedWorkflow[]; onStart: (name: string) => void }) {
+export function WorkflowTable({
+  rows,
+  onStart,
+}: {
+  rows: ListedWorkflow[];
+  onStart: (name: string) => void;
+}) {
   const maySubmit = useMay('submit');
   return (
     <div className="table-wrap">
@@ -55,7 +61,11 @@ export function WorkflowTable({ rows, onStart }: { rows: ListedWorkflow[]; onSta
               </td>
               {maySubmit && (
                 <td className="right wf-start">
-                  <Button icon={Play} aria-label={`Start ${row.name}`} onClick={() => onStart(row.name)}>
+                  <Button
+                    icon={Play}
+                    aria-label={`Start ${row.name}`}
+                    onClick={() => onStart(row.name)}
+                  >
                     Start
                   </Button>
                 </td>

@@ -35,7 +35,7 @@ export function WorkflowView({ workflow, versions }: { workflow: Workflow; versi
   const maySubmit = useMay('submit');
   const mayOperate = useMay('operate');
   const tabInAddress = query.get('tab') ?? 'graph';
-  const tab = TABS.some((tab) => tab.id === tabInAddress) ? tabInAddress : 'graph';
+  const tab = TABS.some(({ id }) => id === tabInAddress) ? tabInAddress : 'graph';
   const close = () => setDialog(null);
   return (
     <Page
@@ -56,14 +56,25 @@ export function WorkflowView({ workflow, versions }: { workflow: Workflow; versi
       }
     >
       <div className="wf-about">
-        <VersionSelect workflow={workflow} versions={versions} onChoose={(next) => change({ version: next })} />
+        <VersionSelect
+          workflow={workflow}
+          versions={versions}
+          onChoose={(next) => change({ version: next })}
+        />
         <AliasTags aliases={aliasesAt(workflow.aliases, version)} />
         <span className="faint">
           stored <Time at={workflow.created_at} />
         </span>
-        {typeof definition.description === 'string' && <p className="wf-description">{definition.description}</p>}
+        {typeof definition.description === 'string' && (
+          <p className="wf-description">{definition.description}</p>
+        )}
       </div>
-      <Tabs label={`Parts of ${name}`} tabs={TABS} chosen={tab} onChoose={(next) => change({ tab: next })}>
+      <Tabs
+        label={`Parts of ${name}`}
+        tabs={TABS}
+        chosen={tab}
+        onChoose={(next) => change({ tab: next })}
+      >
         {tab === 'graph' && <GraphTab workflow={workflow} />}
         {tab === 'versions' && <VersionsTab workflow={workflow} versions={versions} />}
         {tab === 'diff' && <DiffTab workflow={workflow} versions={versions} />}

@@ -46,10 +46,10 @@ export default function Workflows() {
     >
       <Card className="wf-list">
         <Loaded query={workflows}>
-          {() =>
-            rows.length > 0 ? (
-              <WorkflowTable rows={rows} onStart={setStarting} />
-            ) : all.length > 0 ? (
+          {() => {
+            if (rows.length > 0) return <WorkflowTable rows={rows} onStart={setStarting} />;
+            if (all.length === 0) return <NoWorkflows />;
+            return (
               <Empty title={`No workflow has “${text}” in its name`} icon={Boxes}>
                 {workflows.hasNextPage ? (
                   'Not all workflows are loaded yet.'
@@ -57,15 +57,16 @@ export default function Workflows() {
                   <Button onClick={() => change({ text: null })}>Show all</Button>
                 )}
               </Empty>
-            ) : (
-              <NoWorkflows />
-            )
-          }
+            );
+          }}
         </Loaded>
       </Card>
       {workflows.hasNextPage && (
         <p className="wf-foot">
-          <Button busy={workflows.isFetchingNextPage} onClick={() => void workflows.fetchNextPage()}>
+          <Button
+            busy={workflows.isFetchingNextPage}
+            onClick={() => void workflows.fetchNextPage()}
+          >
             Load more
           </Button>
         </p>

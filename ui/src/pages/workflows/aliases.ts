@@ -11,7 +11,8 @@ export const LATEST = 'latest';
 export function aliasesAt(aliases: Aliases, version: number): AliasAt[] {
   return names(aliases).flatMap((alias) => {
     const share = shareOf(aliases[alias] ?? {}, String(version));
-    return share === 0 ? [] : [{ alias, share: share === 1 ? null : share }];
+    if (share === 0) return [];
+    return [{ alias, share: share === 1 ? null : share }];
   });
 }
 
@@ -22,7 +23,9 @@ function shareOf(weights: Weights, version: string): number {
 
 /** By name, but `latest` first. */
 export function names(aliases: Aliases): string[] {
-  return Object.keys(aliases).sort((a, b) => Number(b === LATEST) - Number(a === LATEST) || a.localeCompare(b));
+  return Object.keys(aliases).sort(
+    (a, b) => Number(b === LATEST) - Number(a === LATEST) || a.localeCompare(b),
+  );
 }
 
 /** What an alias means, such as `3`, or `3 (90 %), 4 (10 %)`. */
@@ -43,6 +46,8 @@ export function percent(share: number): string {
 /** Why the API would refuse this name for a new alias, or null. */
 export function wrongAlias(name: string, aliases: Aliases): string | null {
   if (name === LATEST) return '“latest” always means the newest version; choose another name';
-  if (!/^[A-Za-z_][A-Za-z0-9._-]{0,63}$/.test(name)) return 'Begin with a letter; then letters, digits, . _ or -';
+  if (!/^[A-Za-z_][A-Za-z0-9._-]{0,63}$/.test(name)) {
+    return 'Begin with a letter; then letters, digits, . _ or -';
+  }
   return name in aliases ? 'This alias exists already; move it instead' : null;
 }

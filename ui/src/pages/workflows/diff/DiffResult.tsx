@@ -8,7 +8,9 @@ type ComparedProps = { before: string; after: string; from: number; to: number }
 export function DiffResult({ before, after, from, to }: ComparedProps) {
   const rows = useMemo(() => diffRows(before, after), [before, after]);
   const sections = useMemo(() => sectionsOf(rows ?? []), [rows]);
-  if (!rows) return <Empty title="These versions are too large and too different to compare here" />;
+  if (!rows) {
+    return <Empty title="These versions are too large and too different to compare here" />;
+  }
   const { added, removed } = countChanges(rows);
   if (!added && !removed) return <Empty title="These versions are the same" />;
   return (

@@ -23,13 +23,24 @@ export function DiffTab({ workflow, versions }: TabProps) {
     );
   }
   const chosen = (name: string) => numbers.find((number) => String(number) === query.get(name));
-  const to = chosen('to') ?? (workflow.version === numbers.at(-1) ? numbers[0] : workflow.version) ?? 0;
-  const from = chosen('from') ?? numbers.find((number) => number < to) ?? numbers.find((number) => number !== to) ?? 0;
-  const choose = (name: 'from' | 'to', version: string) => change({ [name]: version }, { replace: true });
+  const to =
+    chosen('to') ?? (workflow.version === numbers.at(-1) ? numbers[0] : workflow.version) ?? 0;
+  const from =
+    chosen('from') ??
+    numbers.find((number) => number < to) ??
+    numbers.find((number) => number !== to) ??
+    0;
+  const choose = (name: 'from' | 'to', version: string) =>
+    change({ [name]: version }, { replace: true });
   return (
     <Card>
       <div className="df-head">
-        <VersionChoice label="From" chosen={from} numbers={numbers} onChoose={(version) => choose('from', version)} />
+        <VersionChoice
+          label="From"
+          chosen={from}
+          numbers={numbers}
+          onChoose={(version) => choose('from', version)}
+        />
         <Button
           kind="quiet"
           icon={ArrowLeftRight}
@@ -37,7 +48,12 @@ export function DiffTab({ workflow, versions }: TabProps) {
           title="Swap the versions"
           onClick={() => change({ from: String(to), to: String(from) }, { replace: true })}
         />
-        <VersionChoice label="To" chosen={to} numbers={numbers} onChoose={(version) => choose('to', version)} />
+        <VersionChoice
+          label="To"
+          chosen={to}
+          numbers={numbers}
+          onChoose={(version) => choose('to', version)}
+        />
       </div>
       <VersionComparison name={workflow.name} from={from} to={to} />
     </Card>

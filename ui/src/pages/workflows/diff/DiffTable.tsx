@@ -40,10 +40,8 @@ export function DiffTable({ sections, label }: { sections: Section[]; label: str
                   </button>
                 </td>
               </tr>
-            ) : isNarrow ? (
-              unified(rows).map((line) => <UnifiedRow key={`${line.left} ${line.right}`} line={line} />)
             ) : (
-              rows.map((row) => <SideBySideRow key={`${row.left?.number} ${row.right?.number}`} row={row} />)
+              <SectionRows rows={rows} isNarrow={isNarrow} />
             )}
           </tbody>
         ))}
@@ -57,4 +55,15 @@ export function DiffTable({ sections, label }: { sections: Section[]; label: str
       )}
     </section>
   );
+}
+
+function SectionRows({ rows, isNarrow }: { rows: Row[]; isNarrow: boolean }) {
+  if (isNarrow) {
+    return unified(rows).map((line) => (
+      <UnifiedRow key={`${line.left} ${line.right}`} line={line} />
+    ));
+  }
+  return rows.map((row) => (
+    <SideBySideRow key={`${row.left?.number} ${row.right?.number}`} row={row} />
+  ));
 }

@@ -1,6 +1,10 @@
 import type { Part } from './diffRows';
 
+/** A line's text, with its changed parts marked. */
 export function LineParts({ parts }: { parts: Part[] }) {
-  // biome-ignore lint/suspicious/noArrayIndexKey: a line's parts never change
-  return parts.map((part, index) => (part.isChanged ? <mark key={index}>{part.text}</mark> : part.text));
+  return parts.map((part, index) => {
+    if (!part.isChanged) return part.text;
+    // biome-ignore lint/suspicious/noArrayIndexKey: a line's parts never change
+    return <mark key={index}>{part.text}</mark>;
+  });
 }

@@ -10,7 +10,15 @@ export function SideBySideRow({ row }: { row: Row }) {
   );
 }
 
-function DiffSide({ line, className, change }: { line: Line | null; className: string; change: string }) {
+function DiffSide({
+  line,
+  className,
+  change,
+}: {
+  line: Line | null;
+  className: string;
+  change: string;
+}) {
   if (!line) return <td colSpan={2} className="df-none" />;
   return (
     <>

@@ -1,4 +1,9 @@
-type ChoiceProps = { label: string; chosen: number; numbers: number[]; onChoose: (version: string) => void };
+type ChoiceProps = {
+  label: string;
+  chosen: number;
+  numbers: number[];
+  onChoose: (version: string) => void;
+};
 
 export function VersionChoice({ label, chosen, numbers, onChoose }: ChoiceProps) {
   return (

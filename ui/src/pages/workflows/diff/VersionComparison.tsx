@@ -9,7 +9,9 @@ export function VersionComparison({ name, from, to }: { name: string; from: numb
     <Loaded query={left}>
       {(before) => (
         <Loaded query={right}>
-          {(after) => <DiffResult key={`${from} ${to}`} before={before} after={after} from={from} to={to} />}
+          {(after) => (
+            <DiffResult key={`${from} ${to}`} before={before} after={after} from={from} to={to} />
+          )}
         </Loaded>
       )}
     </Loaded>

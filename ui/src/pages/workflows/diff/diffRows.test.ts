@@ -1,12 +1,20 @@
 import { expect, test } from 'vitest';
 import { countChanges, diffRows, type Row, sectionsOf, unified } from './diffRows';
 
-const rowsOf = (left: string[], right: string[]) => diffRows(left.join('\n'), right.join('\n')) as Row[];
-const text = (row: Row, side: 'left' | 'right') => row[side]?.parts.map((part) => part.text).join('') ?? null;
+const rowsOf = (left: string[], right: string[]) =>
+  diffRows(left.join('\n'), right.join('\n')) as Row[];
+const text = (row: Row, side: 'left' | 'right') =>
+  row[side]?.parts.map((part) => part.text).join('') ?? null;
 const shown = (rows: Row[]) =>
-  rows.map((row) => [row.kind, row.left?.number, text(row, 'left'), row.right?.number, text(row, 'right')]);
+  rows.map((row) => [
+    row.kind,
+    row.left?.number,
+    text(row, 'left'),
+    row.right?.number,
+    text(row, 'right'),
+  ]);
 
-test('lines that stand for each other are in one row', () => {
+test('a line and its replacement are in one row', () => {
   expect(shown(rowsOf(['a', 'b', 'c', 'd'], ['a', 'B', 'c', 'd', 'e']))).toEqual([
     ['same', 1, 'a', 1, 'a'],
     ['changed', 2, 'b', 2, 'B'],
@@ -27,7 +35,11 @@ test('numbers go on on their own side after lines that only one has', () => {
 });
 
 test('more lines removed than added, and the other way', () => {
-  expect(shown(rowsOf(['1', '2', '3'], ['4'])).map(([kind]) => kind)).toEqual(['changed', 'removed', 'removed']);
+  expect(shown(rowsOf(['1', '2', '3'], ['4'])).map(([kind]) => kind)).toEqual([
+    'changed',
+    'removed',
+    'removed',
+  ]);
   expect(shown(rowsOf(['1'], ['4', '5'])).map(([kind]) => kind)).toEqual(['changed', 'added']);
 });
 
@@ -40,7 +52,9 @@ test('equal and empty texts', () => {
 test('what has changed in a line is marked on both sides', () => {
   const [row] = rowsOf(['"seconds": 1,'], ['"seconds": 2,']);
   expect(row?.left?.parts.filter((part) => part.isChanged).map((part) => part.text)).toEqual(['1']);
-  expect(row?.right?.parts.filter((part) => part.isChanged).map((part) => part.text)).toEqual(['2']);
+  expect(row?.right?.parts.filter((part) => part.isChanged).map((part) => part.text)).toEqual([
+    '2',
+  ]);
 });
 
 const many = Array.from({ length: 40 }, (_, n) => `line ${n}`);
@@ -59,19 +73,16 @@ test('long stretches without a change are folded', () => {
 });
 
 test('short stretches stay open', () => {
-  const sections = sectionsOf(rowsOf(['a', ...many.slice(0, 8), 'b'], ['A', ...many.slice(0, 8), 'B']));
+  const sections = sectionsOf(
+    rowsOf(['a', ...many.slice(0, 8), 'b'], ['A', ...many.slice(0, 8), 'B']),
+  );
   expect(sections.some((section) => section.isFolded)).toBe(false);
 });
 
 test('in one column removed lines stand above added ones', () => {
   const lines = unified(rowsOf(['a', 'b', 'c', 'd'], ['a', 'B', 'C', 'd']));
-  expect(lines.map((line) => `${line.sign}${line.parts.map((part) => part.text).join('')}`)).toEqual([
-    ' a',
-    '-b',
-    '-c',
-    '+B',
-    '+C',
-    ' d',
-  ]);
+  expect(
+    lines.map((line) => `${line.sign}${line.parts.map((part) => part.text).join('')}`),
+  ).toEqual([' a', '-b', '-c', '+B', '+C', ' d']);
   expect(unified(rowsOf(['a'], []))).toHaveLength(1);
 });

@@ -3,13 +3,19 @@ import { diffLines, diffWordsWithSpace } from 'diff';
 
 export type Part = { text: string; isChanged: boolean };
 export type Line = { number: number; parts: Part[] };
-export type Row = { kind: 'same' | 'changed' | 'added' | 'removed'; left: Line | null; right: Line | null };
+export type Row = {
+  kind: 'same' | 'changed' | 'added' | 'removed';
+  left: Line | null;
+  right: Line | null;
+};
 
 const TIMEOUT_MS = 4000;
 /** Longer lines aren't compared word by word. */
 const LINE_LENGTH_MAX = 2000;
 
-/** Aligned rows, or null if the texts are too large and too different to compare in a few seconds. */
+/**
+ * Aligned rows, or null if the texts are too large and too different to compare in a few seconds.
+ */
 export function diffRows(left: string, right: string): Row[] | null {
   const changes = diffLines(ended(left), ended(right), { timeout: TIMEOUT_MS });
   if (!changes) return null;
@@ -30,14 +36,19 @@ export function diffRows(left: string, right: string): Row[] | null {
   for (const change of changes) {
     const lines = linesOf(change.value);
     if (change.removed) removedAt.push(...lines);
-    else if (change.added) flush(lines);
-    else {
+    else if (change.added) {
+      flush(lines);
+    } else {
       flush([]);
       for (const text of lines) {
         leftNumber += 1;
         rightNumber += 1;
         const parts = [{ text, isChanged: false }];
-        rows.push({ kind: 'same', left: { number: leftNumber, parts }, right: { number: rightNumber, parts } });
+        rows.push({
+          kind: 'same',
+          left: { number: leftNumber, parts },
+          right: { number: rightNumber, parts },
+        });
       }
     }
   }
@@ -53,12 +64,25 @@ function linesOf(value: string): string[] {
   return value.replace(/\n$/, '').split('\n');
 }
 
-function changedRow(from: string | undefined, to: string | undefined, left: number, right: number): Row {
+function changedRow(
+  from: string | undefined,
+  to: string | undefined,
+  left: number,
+  right: number,
+): Row {
   const whole = (text: string): Part[] => [{ text, isChanged: false }];
-  if (from === undefined) return { kind: 'added', left: null, right: { number: right, parts: whole(to ?? '') } };
-  if (to === undefined) return { kind: 'removed', left: { number: left, parts: whole(from) }, right: null };
+  if (from === undefined) {
+    return { kind: 'added', left: null, right: { number: right, parts: whole(to ?? '') } };
+  }
+  if (to === undefined) {
+    return { kind: 'removed', left: { number: left, parts: whole(from) }, right: null };
+  }
   const [leftParts, rightParts] = wordParts(from, to);
-  return { kind: 'changed', left: { number: left, parts: leftParts }, right: { number: right, parts: rightParts } };
+  return {
+    kind: 'changed',
+    left: { number: left, parts: leftParts },
+    right: { number: right, parts: rightParts },
+  };
 }
 
 /** The parts of a changed line, on both sides. */
@@ -76,7 +100,9 @@ export function wordParts(from: string, to: string): [Part[], Part[]] {
 
 export type Section = { id: number; isFolded: boolean; rows: Row[] };
 
-/** Blocks of rows. Long ones without a change are folded, except for a few lines next to changes. */
+/**
+ * Blocks of rows. Long ones without a change are folded, except for a few lines next to changes.
+ */
 export function sectionsOf(rows: Row[], context = 3): Section[] {
   const sections: Section[] = [];
   const add = (isFolded: boolean, part: Row[]) => {
@@ -94,7 +120,9 @@ export function sectionsOf(rows: Row[], context = 3): Section[] {
       add(false, rows.slice(at, at + before));
       add(true, rows.slice(at + before, end - after));
       add(false, rows.slice(end - after, end));
-    } else add(false, rows.slice(at, end));
+    } else {
+      add(false, rows.slice(at, end));
+    }
     at = end;
   }
   return sections;
@@ -110,7 +138,12 @@ export function countChanges(rows: Row[]): { added: number; removed: number } {
   return { added, removed };
 }
 
-export type OneLine = { sign: ' ' | '-' | '+'; left: number | null; right: number | null; parts: Part[] };
+export type OneLine = {
+  sign: ' ' | '-' | '+';
+  left: number | null;
+  right: number | null;
+  parts: Part[];
+};
 
 /** For a narrow screen: removed lines above added ones, in each block of changes. */
 export function unified(rows: Row[]): OneLine[] {
@@ -120,7 +153,12 @@ export function unified(rows: Row[]): OneLine[] {
     if (kind === 'same') {
       lines.push(...added);
       added = [];
-      lines.push({ sign: ' ', left: left?.number ?? null, right: right?.number ?? null, parts: right?.parts ?? [] });
+      lines.push({
+        sign: ' ',
+        left: left?.number ?? null,
+        right: right?.number ?? null,
+        parts: right?.parts ?? [],
+      });
       continue;
     }
     if (left) lines.push({ sign: '-', left: left.number, right: null, parts: left.parts });

@@ -4,7 +4,12 @@ import { ObjectInput } from './ObjectInput';
 import { SimpleField } from './SimpleField';
 import type { Draft, Drafts } from './values';
 
-export type FieldProps = { field: Field; path: string; draft: Draft; onChange: (draft: Draft) => void };
+export type FieldProps = {
+  field: Field;
+  path: string;
+  draft: Draft;
+  onChange: (draft: Draft) => void;
+};
 
 export function FieldInput({ field, path, draft, onChange }: FieldProps) {
   if (field.kind === 'object') {

@@ -41,7 +41,10 @@ export function ListInput({ field, path, draft, onChange }: FieldProps & { draft
         </div>
       ))}
       <FieldError id={id} text={errors[path]} />
-      <Button icon={Plus} onClick={() => onChange([...draft, item.kind === 'boolean' ? 'false' : ''])}>
+      <Button
+        icon={Plus}
+        onClick={() => onChange([...draft, item.kind === 'boolean' ? 'false' : ''])}
+      >
         Add
       </Button>
     </fieldset>

@@ -1,6 +1,11 @@
 import { useId } from 'react';
 
-type RawProps = { text: string; error: string | null; hasSchema: boolean; onChange: (text: string) => void };
+type RawProps = {
+  text: string;
+  error: string | null;
+  hasSchema: boolean;
+  onChange: (text: string) => void;
+};
 
 export function RawJsonInput({ text, error, hasSchema, onChange }: RawProps) {
   const id = useId();
@@ -21,7 +26,9 @@ export function RawJsonInput({ text, error, hasSchema, onChange }: RawProps) {
       />
       <span id={`${id}-help`} className={error ? 'field-error' : 'faint'}>
         {error ??
-          (hasSchema ? 'A JSON object' : 'A JSON object. The workflow has no input_schema, so there is no form.')}
+          (hasSchema
+            ? 'A JSON object'
+            : 'A JSON object. The workflow has no input_schema, so there is no form.')}
       </span>
     </div>
   );

@@ -9,7 +9,9 @@ export function SimpleField({ field, path, draft, onChange }: FieldProps & { dra
   const id = useId();
   const error = useContext(FieldErrorsContext)[path];
   const help = [field.description, field.hints.join(', ')].filter(Boolean);
-  const described = [help.length ? `${id}-help` : '', error ? `${id}-error` : ''].filter(Boolean).join(' ');
+  const described = [help.length ? `${id}-help` : '', error ? `${id}-error` : '']
+    .filter(Boolean)
+    .join(' ');
   return (
     <div className="field">
       <label htmlFor={id}>

@@ -10,9 +10,15 @@ type StartProps = { name: string; version?: number | undefined; onClose: () => v
 /** Starts a version of a workflow; the newest if none is named. */
 export function StartDialog({ name, version, onClose }: StartProps) {
   const tag = version ? String(version) : undefined;
-  const workflowQuery = useQuery({ queryKey: ['workflows', 'one', name, tag], queryFn: () => getWorkflow(name, tag) });
+  const workflowQuery = useQuery({
+    queryKey: ['workflows', 'one', name, tag],
+    queryFn: () => getWorkflow(name, tag),
+  });
   return (
-    <Dialog title={`Start ${name}${workflowQuery.data ? `@${workflowQuery.data.version}` : ''}`} onClose={onClose}>
+    <Dialog
+      title={`Start ${name}${workflowQuery.data ? `@${workflowQuery.data.version}` : ''}`}
+      onClose={onClose}
+    >
       <Loaded query={workflowQuery}>
         {(workflow) => <StartForm key={workflow.version} workflow={workflow} onClose={onClose} />}
       </Loaded>

@@ -15,8 +15,9 @@ export function StartForm({ workflow, onClose }: { workflow: Workflow; onClose: 
   const element = useRef<HTMLFormElement>(null);
   const wrong = Object.keys(form.errors).length;
   useEffect(() => {
-    if (Object.keys(form.errors).length || form.jsonError)
+    if (Object.keys(form.errors).length || form.jsonError) {
       element.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus();
+    }
   }, [form.errors, form.jsonError]);
   const submit = (event: FormEvent) => {
     event.preventDefault();

@@ -1,4 +1,5 @@
-// Reads as much of a JSON Schema as a form needs. The rest is entered as JSON, which the server checks.
+// Reads as much of a JSON Schema as a form needs. The rest is entered as JSON, which the server
+// checks.
 
 export type Schema = Record<string, unknown>;
 
@@ -6,7 +7,16 @@ export type Simple = 'string' | 'number' | 'integer' | 'boolean';
 const SIMPLE: readonly string[] = ['string', 'number', 'integer', 'boolean'];
 const DEPTH_MAX = 8;
 /** Keywords that a form can't represent. */
-const BEYOND = ['anyOf', 'oneOf', 'allOf', 'not', 'if', 'patternProperties', 'prefixItems', 'dependentSchemas'];
+const BEYOND = [
+  'anyOf',
+  'oneOf',
+  'allOf',
+  'not',
+  'if',
+  'patternProperties',
+  'prefixItems',
+  'dependentSchemas',
+];
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -16,7 +26,9 @@ export function isSimple(type: unknown): type is Simple {
   return typeof type === 'string' && SIMPLE.includes(type);
 }
 
-/** The schema that `#/$defs/x` refers to, or null. References to other documents aren't followed. */
+/**
+ * The schema that `#/$defs/x` refers to, or null. References to other documents aren't followed.
+ */
 function pointed(root: Schema, ref: unknown): Schema | null {
   if (typeof ref !== 'string' || !ref.startsWith('#/')) return null;
   let at: unknown = root;
@@ -57,7 +69,10 @@ export function plainOf(given: unknown, root: Schema, depth = 0): Plain {
 const number = (value: unknown): number | null => (typeof value === 'number' ? value : null);
 
 function span(min: number | null, max: number | null, one: string, many: string): string | null {
-  const unit = (count: number) => (many ? ` ${count === 1 ? one : many}` : '');
+  const unit = (count: number) => {
+    if (!many) return '';
+    return count === 1 ? ` ${one}` : ` ${many}`;
+  };
   if (min !== null && max !== null) {
     return min === max ? `exactly ${min}${unit(min)}` : `${min} to ${max}${unit(max)}`;
   }
@@ -83,8 +98,12 @@ export function hintsOf(schema: Schema): string[] {
   if (schema.type === 'integer') hints.push('a whole number');
   if (schema.type === 'integer' || schema.type === 'number') {
     hints.push(span(number(schema.minimum), number(schema.maximum), '', ''));
-    if (number(schema.exclusiveMinimum) !== null) hints.push(`more than ${schema.exclusiveMinimum}`);
-    if (number(schema.exclusiveMaximum) !== null) hints.push(`less than ${schema.exclusiveMaximum}`);
+    if (number(schema.exclusiveMinimum) !== null) {
+      hints.push(`more than ${schema.exclusiveMinimum}`);
+    }
+    if (number(schema.exclusiveMaximum) !== null) {
+      hints.push(`less than ${schema.exclusiveMaximum}`);
+    }
     if (number(schema.multipleOf) !== null) hints.push(`a multiple of ${schema.multipleOf}`);
   }
   if (schema.type === 'array') {

@@ -13,7 +13,10 @@ import { draftsOf, type Errors, inputOf, misfitsOf } from './values';
 
 const pretty = (value: unknown) => JSON.stringify(value, null, 2);
 
-/** The input as fields or as JSON, one at a time. Changing from one to the other takes the input along. */
+/**
+ * The input as fields or as JSON, one at a time. Changing from one to the other takes the input
+ * along.
+ */
 export function useStartForm({ name, version, definition }: Workflow) {
   const queries = useQueryClient();
   const fields = useMemo(() => fieldsOf(definition.input_schema, definition.input), [definition]);
@@ -24,14 +27,17 @@ export function useStartForm({ name, version, definition }: Workflow) {
   const [errors, setErrors] = useState<Errors>({});
   const [jsonError, setJsonError] = useState<string | null>(null);
   const sending = useMutation({
-    mutationFn: (input: Record<string, unknown>) => submit(`${name}@${version}`, input, labelsFromDrafts(labels)),
+    mutationFn: (input: Record<string, unknown>) =>
+      submit(`${name}@${version}`, input, labelsFromDrafts(labels)),
     onSuccess: ({ execution_id }) => {
       toast(`${name}@${version} started`);
       void queries.invalidateQueries({ queryKey: ['executions'] });
       navigate(paths.execution(execution_id));
     },
     onError: (error) => {
-      if (mode === 'form' && error instanceof Problem) setErrors(errorsByField(error, fields ?? []).errors);
+      if (mode === 'form' && error instanceof Problem) {
+        setErrors(errorsByField(error, fields ?? []).errors);
+      }
     },
   });
   const parsed = (): Record<string, unknown> | null => {
@@ -49,8 +55,9 @@ export function useStartForm({ name, version, definition }: Workflow) {
     setErrors({});
     setJsonError(null);
     sending.reset();
-    if (next === 'json') setText(pretty(inputOf(fields, drafts).input));
-    else {
+    if (next === 'json') {
+      setText(pretty(inputOf(fields, drafts).input));
+    } else {
       const input = parsed();
       if (!input) return;
       const misfits = misfitsOf(fields, input);
@@ -76,7 +83,9 @@ export function useStartForm({ name, version, definition }: Workflow) {
     else sending.mutate(read.input);
   };
   const isAllPlaced =
-    mode === 'form' && sending.error instanceof Problem && errorsByField(sending.error, fields ?? []).isAllPlaced;
+    mode === 'form' &&
+    sending.error instanceof Problem &&
+    errorsByField(sending.error, fields ?? []).isAllPlaced;
   return {
     fields,
     mode,

@@ -21,7 +21,11 @@ export function draftsOf(fields: Field[], input?: unknown): Drafts {
   const given = isObject(input) ? input : {};
   const values: Record<string, Draft> = {};
   for (const field of fields) {
-    values[field.key] = draftOf(field, input === undefined ? field.initial : given[field.key], input !== undefined);
+    values[field.key] = draftOf(
+      field,
+      input === undefined ? field.initial : given[field.key],
+      input !== undefined,
+    );
   }
   const known = new Set(fields.map((field) => field.key));
   const extra = Object.fromEntries(Object.entries(given).filter(([key]) => !known.has(key)));
@@ -31,18 +35,22 @@ export function draftsOf(fields: Field[], input?: unknown): Drafts {
 function draftOf(field: Field, value: unknown, isGiven: boolean): Draft {
   if (field.kind === 'object') {
     if (isGiven) return draftsOf(field.fields, isObject(value) ? value : {});
-    const known = new Set(field.fields.map((field) => field.key));
+    const known = new Set(field.fields.map((child) => child.key));
     const rest = Object.entries(isObject(value) ? value : {}).filter(([key]) => !known.has(key));
     return { ...draftsOf(field.fields), extra: Object.fromEntries(rest) };
   }
   const { item } = field;
-  if (field.kind === 'list' && item) return Array.isArray(value) ? value.map((entry) => textOf(item, entry)) : [];
+  if (field.kind === 'list' && item) {
+    return Array.isArray(value) ? value.map((entry) => textOf(item, entry)) : [];
+  }
   return textOf(field, value);
 }
 
 function textOf(field: Field, value: unknown): string {
   if (field.kind === 'boolean' && field.required && value === undefined) return 'false';
-  if (value === undefined || (value === null && field.nullable && field.kind !== 'choice')) return '';
+  if (value === undefined || (value === null && field.nullable && field.kind !== 'choice')) {
+    return '';
+  }
   if (field.kind === 'text') {
     if (typeof value !== 'string') return JSON.stringify(value);
     return field.schema.format === 'date-time' ? localTime(value) : value;
@@ -62,13 +70,14 @@ export function misfitsOf(fields: Field[], input: unknown, parent = ''): string[
     if (field.kind === 'constant') return isSame(value, field.schema.const) ? [] : [path];
     const { item } = field;
     if (field.kind === 'list' && item) {
-      return Array.isArray(value) ? value.flatMap((entry, n) => (holds(item, entry) ? [] : [join(path, n)])) : [path];
+      if (!Array.isArray(value)) return [path];
+      return value.flatMap((entry, index) => (canHold(item, entry) ? [] : [join(path, index)]));
     }
-    return holds(field, value) ? [] : [path];
+    return canHold(field, value) ? [] : [path];
   });
 }
 
-function holds(field: Field, value: unknown): boolean {
+function canHold(field: Field, value: unknown): boolean {
   if (field.kind === 'choice') return field.choices.some((choice) => isSame(choice, value));
   if (field.kind === 'text') return typeof value === 'string' && (value !== '' || !field.required);
   return typeof value === field.kind;
@@ -79,12 +88,20 @@ function isSame(a: unknown, b: unknown): boolean {
 }
 
 /** The input in the drafts, and its errors by path. */
-export function inputOf(fields: Field[], drafts: Drafts): { input: Record<string, unknown>; errors: Errors } {
+export function inputOf(
+  fields: Field[],
+  drafts: Drafts,
+): { input: Record<string, unknown>; errors: Errors } {
   const errors: Errors = {};
   return { input: read(fields, drafts, '', errors), errors };
 }
 
-function read(fields: Field[], drafts: Drafts, parent: string, errors: Errors): Record<string, unknown> {
+function read(
+  fields: Field[],
+  drafts: Drafts,
+  parent: string,
+  errors: Errors,
+): Record<string, unknown> {
   const input: Record<string, unknown> = { ...drafts.extra };
   for (const field of fields) {
     const path = join(parent, field.key);
@@ -125,7 +142,9 @@ function readItem(item: Field, text: string, path: string, errors: Errors): unkn
 function readObject(field: Field, drafts: Drafts, path: string, errors: Errors): unknown {
   const ownErrors: Errors = {};
   const value = read(field.fields, drafts, path, ownErrors);
-  const isEmpty = field.fields.every((field) => field.kind === 'constant' || isBlank(field, drafts.values[field.key]));
+  const isEmpty = field.fields.every(
+    (child) => child.kind === 'constant' || isBlank(child, drafts.values[child.key]),
+  );
   if (isEmpty && !field.required && Object.keys(drafts.extra).length === 0) return undefined;
   Object.assign(errors, ownErrors);
   return value;
@@ -133,11 +152,19 @@ function readObject(field: Field, drafts: Drafts, path: string, errors: Errors):
 
 function isBlank(field: Field, draft: Draft | undefined): boolean {
   if (draft === undefined || typeof draft === 'string') {
-    return !draft || (field.kind === 'boolean' && field.required && draft === 'false' && field.initial === undefined);
+    return (
+      !draft ||
+      (field.kind === 'boolean' &&
+        field.required &&
+        draft === 'false' &&
+        field.initial === undefined)
+    );
   }
   if (Array.isArray(draft)) return draft.length === 0;
   if (Object.keys(draft.extra).length) return false;
-  return field.fields.every((field) => field.kind === 'constant' || isBlank(field, draft.values[field.key]));
+  return field.fields.every(
+    (child) => child.kind === 'constant' || isBlank(child, draft.values[child.key]),
+  );
 }
 
 function readText(field: Field, text: string, path: string, errors: Errors): unknown {
@@ -148,8 +175,8 @@ function readText(field: Field, text: string, path: string, errors: Errors): unk
   }
   if (field.kind === 'number') {
     const value = Number(text);
-    if (!Number.isFinite(value)) errors[path] = "This isn't a number";
-    else return checked(field, value, path, errors);
+    if (Number.isFinite(value)) return checked(field, value, path, errors);
+    errors[path] = "This isn't a number";
     return undefined;
   }
   try {
@@ -166,7 +193,10 @@ function checked(field: Field, value: unknown, path: string, errors: Errors): un
   return value;
 }
 
-/** A time as an input of type datetime-local shows it, to the second. What can't be parsed stays as it is. */
+/**
+ * A time as an input of type datetime-local shows it, to the second. What can't be parsed stays as
+ * it is.
+ */
 function localTime(iso: string): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return iso;
