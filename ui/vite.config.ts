@@ -3,6 +3,9 @@ import { defineConfig } from 'vite';
 import { notice } from './notice.mjs';
 
 const SERVER = 'http://127.0.0.1:8000';
+const SHARED_PACKAGES =
+  /node_modules\/(react|react-dom|scheduler|@tanstack|openapi-fetch|eventsource-parser|lucide-react)\//;
+const SHARED_SOURCES = /ui\/src\/((api|components|routing)\/|[^/]+\.ts$)/;
 
 // The built files are part of the Python package, so that a clone without Node has the UI. CI
 // builds them again and compares: nothing in here may depend on the machine or the time.
@@ -25,6 +28,14 @@ export default defineConfig(({ command }) => ({
         entryFileNames: 'assets/[name].js',
         chunkFileNames: 'assets/[name].js',
         assetFileNames: 'assets/[name][extname]',
+        // What most pages share is in chunks of fixed names. Else each set of pages that share a
+        // module would be a chunk, named after any module in it, and a new import would rename it.
+        codeSplitting: {
+          groups: [
+            { name: 'vendor', test: SHARED_PACKAGES },
+            { name: 'shared', test: SHARED_SOURCES },
+          ],
+        },
       },
     },
   },

@@ -1,3 +1,4 @@
+import type { ListedExecution } from '../../api/calls';
 import type { RowProps } from './ExecutionRow';
 import { labelText } from './filters';
 
@@ -7,7 +8,7 @@ export function ExecutionLabels({
   labels,
   onLabel,
 }: {
-  labels: Record<string, unknown>;
+  labels: ListedExecution['labels'];
   onLabel?: RowProps['onLabel'];
 }) {
   const texts = Object.entries(labels).map(([key, value]) => labelText(key, value));

@@ -8,7 +8,7 @@ import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
 import { useQueryString } from '../../routing/useQueryString';
 import { WorkflowView } from './WorkflowView';
-import './workflows.css';
+import './workflow-pages.css';
 
 export default function WorkflowPage({ name }: { name: string }) {
   useTitle(name);

@@ -13,7 +13,7 @@ import { useQueryString } from '../../routing/useQueryString';
 import { NoWorkflows } from './NoWorkflows';
 import { StartDialog } from './start/StartDialog';
 import { WorkflowTable } from './WorkflowTable';
-import './workflows.css';
+import './workflow-pages.css';
 
 const PAGE = 100;
 
