@@ -1,24 +1,30 @@
-// The licences of everything that is built into the page, as a file beside it.
+// The licences of all packages that are built into the UI, as a file beside it.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-const HEAD = `The page of Penstock is under the Apache License 2.0. Built into it, each under its own licence:\n`;
+const HEAD =
+  'The UI of Penstock is under the Apache License 2.0. Built into it, each under its own licence:\n';
 
-function builtIn(packages) {
-  const found = new Set();
+function bundledPackages(packages) {
+  const names = new Set();
   const visit = (name) => {
-    const it = packages[`node_modules/${name}`];
-    if (!it || found.has(name) || name.startsWith('@types/')) return;
-    found.add(name);
-    for (const each of Object.keys(it.dependencies ?? {})) visit(each);
+    const entry = packages[`node_modules/${name}`];
+    if (!entry || names.has(name) || name.startsWith('@types/')) return;
+    names.add(name);
+    for (const dependency of Object.keys(entry.dependencies ?? {})) visit(dependency);
   };
   for (const name of Object.keys(packages[''].dependencies)) visit(name);
-  return [...found].sort();
+  return [...names].sort();
 }
 
-function textOf(folder) {
-  const name = readdirSync(folder).find((each) => /^licen[cs]e/i.test(each));
+function licenceText(folder) {
+  const name = readdirSync(folder).find((file) => /^licen[cs]e/i.test(file));
   return name ? readFileSync(join(folder, name), 'utf8').trim() : '';
+}
+
+function section(name, { version, license }) {
+  const text = licenceText(join('node_modules', name));
+  return `\n${'='.repeat(80)}\n${name} ${version}: ${license}\n\n${text}\n`;
 }
 
 /** A plugin of Vite. */
@@ -28,11 +34,10 @@ export function notice() {
     apply: 'build',
     generateBundle() {
       const { packages } = JSON.parse(readFileSync('package-lock.json', 'utf8'));
-      const parts = builtIn(packages).map((name) => {
-        const { version, license } = packages[`node_modules/${name}`];
-        return `\n${'='.repeat(80)}\n${name} ${version}: ${license}\n\n${textOf(join('node_modules', name))}\n`;
-      });
-      this.emitFile({ type: 'asset', fileName: 'NOTICE.txt', source: HEAD + parts.join('') });
+      const sections = bundledPackages(packages).map((name) =>
+        section(name, packages[`node_modules/${name}`]),
+      );
+      this.emitFile({ type: 'asset', fileName: 'NOTICE.txt', source: HEAD + sections.join('') });
     },
   };
 }

@@ -44,7 +44,9 @@ def durable_plant() -> Iterator[Plant]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault("PostgreSQL", "stopped for 30 s; kill -9 and down for 30 s; submissions throughout")
+@pytest.mark.fault(
+    "PostgreSQL", "stopped for 30 s; kill -9 and down for 30 s; submissions throughout"
+)
 def test_what_runs_goes_on_without_postgresql_and_is_archived_later(fault: Fault):
     async def act(scene: Scene) -> None:
         calls = scene.caller

@@ -84,9 +84,7 @@ def _copy(source: str, target: str) -> str:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.fault(
-    "topology", "PostgreSQL restored to an older copy that lacks running executions"
-)
+@pytest.mark.fault("topology", "PostgreSQL restored to an older copy that lacks running executions")
 def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault: Fault):
     """Also what had ended, was archived and is running again in the older copy: nothing stays RUNNING for ever."""
 

@@ -1,4 +1,4 @@
-"""The files of the page, as the service gives them out."""
+"""The files of the built UI, as the service serves them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from penstock.api.docs_page import render
-from penstock.api.ui_files import FOLDER
+from penstock.api.ui_files import FOLDER, UiFiles
+from penstock.errors import NotFound
 from tests.api.caller import Answer, Caller
 from tests.api_server import running_service
 
@@ -35,9 +36,9 @@ def test_the_front_leads_to_the_page(api: Caller) -> None:
 
 
 def test_every_address_under_ui_is_the_page(api: Caller) -> None:
-    index = (FOLDER / "index.html").read_bytes()
+    index = page(api).body
+    assert b'<div id="root">' in index
     for path in (
-        "/ui/",
         "/ui/executions",
         "/ui/executions/0192?node=a",
         "/ui/workflows/a%2Fb",
@@ -59,22 +60,73 @@ def test_the_policy_allows_nothing_but_the_pages_own_files(api: Caller) -> None:
     assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_the_page_has_no_inline_script_or_style_and_loads_nothing_from_elsewhere() -> None:
-    text = (FOLDER / "index.html").read_text(encoding="utf-8")
+def test_the_page_has_no_inline_script_or_style_and_loads_nothing_from_elsewhere(
+    api: Caller,
+) -> None:
+    text = page(api).body.decode()
     assert re.findall(r"<script(?![^>]*\ssrc=)", text) == []
     assert re.findall(r"<style|\sstyle=|\son\w+=", text) == []
     assert re.findall(r"""(?:src|href)=["'](?!/ui/)""", text) == []
 
 
-def test_what_the_page_names_is_there_and_may_be_kept_for_ever(api: Caller) -> None:
-    names = re.findall(r'"(/ui/assets/[^"]+)"', (FOLDER / "index.html").read_text(encoding="utf-8"))
+def assets_named_by_the_page(api: Caller) -> list[str]:
+    names = re.findall(r'"(/ui/assets/[^"]+)"', page(api).body.decode())
     assert names
-    for name in names:
+    return names
+
+
+def test_assets_are_served_in_a_folder_of_their_version_and_cached_for_ever(api: Caller) -> None:
+    for name in assets_named_by_the_page(api):
         answer = page(api, name)
         assert answer.status == 200, name
-        assert "immutable" in answer.headers["cache-control"]
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
         assert answer.headers["content-type"].startswith(("text/javascript", "text/css"))
-    assert page(api).headers["cache-control"] == "no-cache"
+
+
+def test_the_page_names_the_version_so_it_is_revalidated_each_time(api: Caller) -> None:
+    first = page(api)
+    assert first.headers["cache-control"] == "no-cache"
+    again = page(api, If_None_Match=first.headers["etag"])
+    assert (again.status, again.body) == (304, b"")
+
+
+def built(folder: Path, script: str) -> UiFiles:
+    (folder / "assets").mkdir(parents=True)
+    (folder / "assets" / "index.js").write_text(script, encoding="utf-8")
+    (folder / "index.html").write_text('<script src="./assets/index.js">', encoding="utf-8")
+    return UiFiles(folder)
+
+
+def test_a_changed_asset_changes_the_version_and_the_page(tmp_path: Path) -> None:
+    before = built(tmp_path / "before", "one()")
+    same = built(tmp_path / "same", "one()")
+    after = built(tmp_path / "after", "two()")
+    assert before.version == same.version != after.version
+    assert (
+        before.find("").headers["ETag"]
+        == same.find("").headers["ETag"]
+        != after.find("").headers["ETag"]
+    )
+    assert after.find("").plain.decode() == f'<script src="/ui/assets/{after.version}/index.js">'
+    assert after.find(f"assets/{after.version}/index.js").plain == b"two()"
+
+
+def test_an_old_tab_gets_no_file_of_the_new_version(tmp_path: Path) -> None:
+    before = built(tmp_path / "before", "one()")
+    after = built(tmp_path / "after", "two()")
+    for path in (
+        f"assets/{before.version}/index.js",
+        "assets/index.js",
+        f"assets/{after.version}/other.js",
+    ):
+        with pytest.raises(NotFound, match="load the page again"):
+            after.find(path)
+
+
+def test_names_of_built_files_have_no_hash_and_differ_in_more_than_case() -> None:
+    names = [path.name for path in (FOLDER / "assets").iterdir()]
+    assert "index.js" in names
+    assert len({name.lower() for name in names}) == len(names), "some file systems ignore case"
 
 
 def test_a_file_is_packed_for_who_takes_it_and_not_sent_twice(api: Caller) -> None:
@@ -86,9 +138,10 @@ def test_a_file_is_packed_for_who_takes_it_and_not_sent_twice(api: Caller) -> No
 
 
 def test_a_file_of_another_version_is_missing_and_says_what_to_do(api: Caller) -> None:
-    answer = page(api, "/ui/assets/index-0000.js")
-    assert answer.status == 404
-    assert "load it again" in answer.body["detail"]
+    for path in ("/ui/assets/0000000000000000/index.js", "/ui/assets/index.js"):
+        answer = page(api, path)
+        assert answer.status == 404
+        assert "load the page again" in answer.body["detail"]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +156,7 @@ def test_a_file_of_another_version_is_missing_and_says_what_to_do(api: Caller) -
 def test_nothing_outside_of_the_page_is_given_out(api: Caller, path: str) -> None:
     answer = page(api, path)
     if answer.status == 200:
-        assert answer.body == (FOLDER / "index.html").read_bytes()
+        assert answer.body == page(api).body
     else:
         assert answer.status in {400, 404}
 

@@ -350,7 +350,9 @@ class TestInputs:
         assert len(schema_errors(self.SCHEMA, {"user_id": 1, "more": ["x"] * 100})) == 20
         assert len(schema_errors(self.SCHEMA, {"user_id": 1, "more": ["x"] * 100_000})) == 1
 
-    @pytest.mark.fault("security", "regular expressions that take exponential time in other engines")
+    @pytest.mark.fault(
+        "security", "regular expressions that take exponential time in other engines"
+    )
     def test_are_matched_in_linear_time_and_schemas_may_refer_to_themselves(self):
         assert schema_errors({"pattern": "^(a+)+$"}, "a" * 100_000 + "b")
         tree = {"type": "object", "properties": {"children": {"items": {"$ref": "#"}}}}

@@ -174,7 +174,7 @@ def test_dialogs_have_no_grave_findings(
     page.get_by_role("button", name="Aliases").click()
     expect_well("Aliases of order")
     open_path(page, service, paths["executions"])
-    page.get_by_label("Select all that are loaded").check()
+    page.get_by_label("Select all loaded executions").check()
     expect_no_findings(page)
     bar = page.get_by_role("region", name="Selected executions")
     bar.get_by_role("button", name="Retry").click()
@@ -184,17 +184,17 @@ def test_dialogs_have_no_grave_findings(
     expect_well("Cancel 1 execution")
     page.get_by_role("button", name="Back").click()
     page.keyboard.press("?")
-    expect_well("Keys")
+    expect_well("Keyboard shortcuts")
 
 
 def test_open_dead_letters_have_no_grave_findings(
     page: Page, service: Running, paths: dict[str, str]
 ) -> None:
     open_path(page, service, paths["letters"])
-    group = page.locator("li.letters-group").filter(has_text="out of order")
-    group.locator(".letters-toggle").click()
+    group = page.locator("li.dead-letters-group").filter(has_text="out of order")
+    group.locator(".dead-letters-toggle").click()
     group.get_by_role("checkbox", name=re.compile("Select all")).check()
-    expect(page.get_by_role("region", name="Selected letters")).to_be_visible()
+    expect(page.get_by_role("region", name="Selected dead letters")).to_be_visible()
     expect_no_findings(page)
     expect_no_sideways(page)
     for button, title in (("Inspect", "Dead letter"), ("Retry", "Retry 1"), ("Drop", "Drop 1")):
@@ -259,7 +259,7 @@ def test_the_main_path_needs_no_mouse(
     tab_to(page, panel.get_by_role("tab", name="Summary"))
     page.keyboard.press("ArrowRight")
     expect(panel.get_by_role("tab", name="Output")).to_be_focused()
-    expect(panel).to_contain_text("Only a node that completed has an output")
+    expect(panel).to_contain_text("Only a completed node has one")
     page.keyboard.press("Escape")
     expect(panel).to_have_count(0)
     expect(pay).to_be_focused()  # where one came from, not the top of the page

@@ -86,7 +86,7 @@ def open_dead_letters(page: Page, caller: Caller, query: str = "") -> None:
 
 
 def groups(page: Page) -> Locator:
-    return page.locator("li.letters-group")
+    return page.locator("li.dead-letters-group")
 
 
 def group_of(page: Page, text: str) -> Locator:
@@ -100,12 +100,12 @@ def test_dead_letters_are_together_by_what_went_wrong(page: Page, caller: Caller
     open_dead_letters(page, caller)
     expect(page.get_by_role("status").filter(has_text="different")).to_have_text(
         # of two nodes and another workflow; numbers don't count
-        f"{len(dead_letters)} letters, 3 different errors"
+        f"{len(dead_letters)} dead letters, 3 different errors"
     )
     left = group_of(page, "paying › left")
-    expect(left).to_contain_text("3 letters")
+    expect(left).to_contain_text("3 dead letters")
     expect(left).to_contain_text("payment 0 refused")  # the oldest is the example
-    expect(group_of(page, "out of paper")).to_contain_text("1 letter")
+    expect(group_of(page, "out of paper")).to_contain_text("1 dead letter")
     left.get_by_role("button", name=re.compile("refused after")).click()
     expect(left.locator("tbody tr")).to_have_count(3)
     shown = left.get_by_role("link", name=re.compile("|".join(names)))
@@ -122,11 +122,11 @@ def test_a_dead_letter_is_looked_into(page: Page, caller: Caller) -> None:
     dead_letter = caller.items("/dead-letters")[0]
     open_dead_letters(page, caller)
     group_of(page, "out of paper").get_by_role("button", name=re.compile("out of paper")).click()
-    page.get_by_role("button", name=f"Inspect letter {dead_letter['id']}").click()
+    page.get_by_role("button", name=f"Inspect dead letter {dead_letter['id']}").click()
     dialog = page.get_by_role("dialog", name=f"Dead letter {dead_letter['id']}")
     expect(dialog).to_contain_text(dead_letter["execution_id"])
     expect(dialog).to_contain_text("printing@1")
-    expect(dialog.locator(".letters-attempts > li")).to_have_count(2)
+    expect(dialog.locator(".dead-letters-attempts > li")).to_have_count(2)
     dialog.get_by_text("Traceback", exact=True).click()
     expect(dialog).to_contain_text('raise ValueError("out of paper")')
     expect(page).to_have_url(re.compile(f"letter={dead_letter['id']}"))
@@ -144,13 +144,13 @@ def test_many_are_retried_at_once_after_a_preview(page: Page, caller: Caller, ba
     open_dead_letters(page, caller)
     for text in ("paying › left", "paying › right"):
         group_of(page, text).get_by_role("checkbox", name=re.compile("Select all of")).check()
-    bar = page.get_by_role("region", name="Selected letters")
+    bar = page.get_by_role("region", name="Selected dead letters")
     expect(bar).to_contain_text("6 selected")
     bar.get_by_role("button", name="Retry").click()
     dialog = page.get_by_role("dialog", name="Retry 6 dead letters")
     expect(dialog).to_contain_text("paying 3 executions")
     expect(dialog).to_contain_text("Runs 3")
-    expect(dialog).to_contain_text("Keeps 1")
+    expect(dialog).to_contain_text("Reuses 1")
     assert len(caller.items("/executions")) == 4, "a preview makes nothing"
     bank.shut = False
     dialog.get_by_role("button", name="Retry 3 executions").click()
@@ -189,10 +189,10 @@ def test_what_was_done_with_a_dead_letter_is_shown_and_not_offered_again(
         "execution_id"
     ]
     expect(page.get_by_text("No dead letters", exact=True)).to_be_visible()  # by itself
-    page.get_by_label("Also retried and dropped ones").check()
+    page.get_by_label("Include retried and dropped").check()
     for name, done in (("left", "dropped"), ("right", "retried")):
         group = group_of(page, f"paying › {name}")
-        expect(group).to_contain_text("0 letters + 1 closed")
+        expect(group).to_contain_text("0 dead letters + 1 closed")
         expect(group.get_by_role("button", name="Retry")).to_be_disabled()
         expect(group.get_by_role("button", name="Drop")).to_be_disabled()
         group.get_by_role("button", name=re.compile("refused after")).click()
@@ -208,13 +208,17 @@ def test_several_are_dropped(page: Page, caller: Caller) -> None:
     left = group_of(page, "paying › left")
     left.get_by_role("button", name=re.compile("refused after")).click()
     expect(left.locator("tbody tr")).to_have_count(2)
-    for box in left.get_by_role("checkbox", name=re.compile("Select letter")).all():
+    for box in left.get_by_role("checkbox", name=re.compile("Select dead letter")).all():
         box.check()
-    page.get_by_role("region", name="Selected letters").get_by_role("button", name="Drop").click()
+    page.get_by_role("region", name="Selected dead letters").get_by_role(
+        "button", name="Drop"
+    ).click()
     dialog = page.get_by_role("dialog", name="Drop 2 dead letters?")
     dialog.get_by_role("button", name="Back").click()
     expect(left).to_be_visible()
-    page.get_by_role("region", name="Selected letters").get_by_role("button", name="Drop").click()
+    page.get_by_role("region", name="Selected dead letters").get_by_role(
+        "button", name="Drop"
+    ).click()
     dialog.get_by_role("button", name="Drop 2").click()
     expect(page.get_by_text("2 dead letters dropped")).to_be_visible()
     expect(left).to_have_count(0)
@@ -243,7 +247,7 @@ def test_filters_are_in_the_address(page: Page, caller: Caller) -> None:
     page.get_by_role("combobox", name="Workflow").fill("nobody's")
     page.get_by_role("combobox", name="Workflow").press("Enter")
     expect(page).to_have_url(re.compile("workflow=nobody"))
-    expect(page.get_by_text("No dead letters for these filters")).to_be_visible()
+    expect(page.get_by_text("No dead letters match these filters")).to_be_visible()
     page.go_back()
     expect(groups(page)).to_have_count(1)
     page.go_forward()
@@ -255,6 +259,8 @@ def test_where_there_are_none_the_page_says_what_they_are_and_waits(
     page: Page, caller: Caller
 ) -> None:
     open_dead_letters(page, caller)
-    expect(page.get_by_text("A node that uses up its attempts leaves one here")).to_be_visible()
+    expect(
+        page.get_by_text("When a node has used all its attempts, it leaves a dead letter here")
+    ).to_be_visible()
     caller.ended(PRINTING)
     expect(group_of(page, "out of paper")).to_be_visible()  # by itself

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.api.caller import Caller
 from tests.api_server import Running, running_service
@@ -110,12 +110,12 @@ def test_a_retry_is_drawn_before_it_is_made(page: Page, service: Running, shop: 
     page.get_by_role("button", name="Retry").click()
     expect(page.get_by_text("nodes run again in a new execution")).to_be_visible()
     expect(box(page, "pay")).to_have_class(having("again"))
-    expect(box(page, "cart")).to_have_class(having("kept"))
+    expect(box(page, "cart")).to_have_class(having("reused"))
     shop.broken = False
     shop.began.clear()
     page.get_by_role("button", name=re.compile(r"^Run \d nodes$")).click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
-    assert "cart" not in shop.began, "what completed is kept"
+    assert "cart" not in shop.began, "what completed is reused"
     page.get_by_role("link", name="retry of an earlier execution").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("FAILED")
     expect(page.get_by_role("link", name="retried as a later execution")).to_be_visible()
@@ -125,10 +125,10 @@ def test_a_retry_can_begin_at_a_node(page: Page, service: Running, shop: Shop) -
     shop.broken = False
     name = start(service, ORDER, {"amount": 100}, wait=20)
     page.goto(f"{service.address}/ui/executions/{name}?retry=yes")
-    page.get_by_label("Also from this node on").select_option("stock")
+    page.get_by_label("Also rerun from this node").select_option("stock")
     expect(box(page, "stock")).to_have_class(having("again"))
     expect(box(page, "ship")).to_have_class(having("again"))
-    expect(box(page, "pay")).to_have_class(having("kept"))
+    expect(box(page, "pay")).to_have_class(having("reused"))
 
 
 def test_a_running_execution_is_paused_resumed_and_cancelled(
@@ -150,3 +150,32 @@ def test_a_running_execution_is_paused_resumed_and_cancelled(
 def test_an_unknown_execution_says_so(page: Page, service: Running) -> None:
     page.goto(f"{service.address}/ui/executions/nothing-like-it")
     expect(page.get_by_role("alert")).to_contain_text("there is no execution 'nothing-like-it'")
+
+
+def test_a_node_that_the_execution_gains_while_it_runs_appears(
+    page: Page, service: Running, shop: Shop
+) -> None:
+    name = start(service, {**SLOW, "name": "gains"})
+
+    def before_the_second_node(route: Route) -> None:
+        """The graph as the server would have had it before the execution gained its later nodes."""
+        answer = route.fetch()
+        graph = answer.json()
+        graph["nodes"] = [each for each in graph["nodes"] if each["id"] == "first"]
+        graph["edges"] = []
+        route.fulfill(response=answer, json=graph)
+
+    page.route("**/graph", before_the_second_node, times=1)
+    page.goto(f"{service.address}/ui/executions/{name}")
+    expect(box(page, "first")).to_have_class(having("state-running"))
+    expect(page.locator(".node-box")).to_have_count(1)
+    service.call(shop.let("first"))
+    expect(box(page, "second")).to_have_class(having("state-running"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("RUNNING")
+    expect(box(page, "third")).to_have_class(
+        having("state-pending")
+    )  # no event names it: the graph was read again
+    expect(page.locator(".react-flow__edge")).to_have_count(2)
+    service.call(shop.let("second"))
+    expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")
+    expect(page.locator(".node-box.state-completed")).to_have_count(3)

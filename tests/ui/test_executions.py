@@ -84,7 +84,7 @@ def test_states_and_labels_are_filters_of_the_address(
     page.get_by_role("button", name="Remove the filter team:billing").click()
     page.get_by_role("button", name="FAILED", exact=True).click()
     expect_query(page, workflow="quick", label="tier:1", state="FAILED")
-    expect(page.get_by_text("No execution fits these filters")).to_be_visible()
+    expect(page.get_by_text("No execution matches these filters")).to_be_visible()
     page.go_back()
     expect_query(page, workflow="quick", label="tier:1")
     expect_listed(page, made["billing"])
@@ -120,7 +120,7 @@ def test_times_of_the_filters_are_the_viewers(
     open_list(page, caller, "?text=quick")
     page.get_by_label("Since").fill("2030-01-01T01:30")
     expect_query(page, text="quick", since="2030-01-01T00:30:00.000Z")  # Berlin is an hour ahead
-    expect(page.get_by_text("No execution fits these filters")).to_be_visible()
+    expect(page.get_by_text("No execution matches these filters")).to_be_visible()
     page.get_by_label("Since").fill("2020-07-01T02:30")
     page.get_by_label("Until").fill("2030-01-01T00:00")
     expect_query(
@@ -135,7 +135,7 @@ def test_filters_that_match_nothing_can_be_cleared(
     page: Page, caller: Caller, made: dict[str, str]
 ) -> None:
     open_list(page, caller, "?state=PAUSED&workflow=nobody")
-    expect(page.get_by_text("No execution fits these filters")).to_be_visible()
+    expect(page.get_by_text("No execution matches these filters")).to_be_visible()
     page.locator(".empty").get_by_role("button", name="Clear filters").click()
     expect(page.locator(f'[data-row="{made["broken"]}"]')).to_be_visible()
     expect_query(page)
@@ -145,7 +145,7 @@ def test_a_new_execution_appears_and_changes_by_itself(
     page: Page, caller: Caller, service: Running
 ) -> None:
     open_list(page, caller, "?workflow=live")
-    expect(page.get_by_text("No execution fits these filters")).to_be_visible()
+    expect(page.get_by_text("No execution matches these filters")).to_be_visible()
     name = caller.start({**STUCK, "name": "live"})
     expect(page.locator(f'[data-row="{name}"]')).to_be_visible()
     row = page.get_by_role("row", name=re.compile("live@1"))
@@ -186,7 +186,9 @@ def test_the_list_is_walked_by_keys(page: Page, caller: Caller, made: dict[str, 
     page.keyboard.press("Escape")
     expect(page.get_by_role("region", name="Selected executions")).to_have_count(0)
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("select the row, or not")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_contain_text(
+        "select or deselect the row"
+    )
     page.keyboard.press("j")  # belongs to nobody while the dialog is open
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -226,7 +228,7 @@ def test_several_are_cancelled_at_once(page: Page, caller: Caller) -> None:
     caller.post(f"/executions/{running[0]}/cancel")
     caller.until_state(running[0], "CANCELLED")
     open_list(page, caller, "?text=many%20stuck")
-    page.get_by_label("Select all that are loaded").check()
+    page.get_by_label("Select all loaded executions").check()
     bar = page.get_by_role("region", name="Selected executions")
     expect(bar).to_contain_text("3 selected")
     bar.get_by_role("button", name="Cancel").click()
@@ -252,7 +254,7 @@ def test_several_are_retried_at_once_after_a_preview(page: Page, caller: Caller)
     ).click()
     dialog = page.get_by_role("dialog", name="Retry 2 executions?")
     expect(dialog).to_contain_text("4 nodes would run")
-    expect(dialog).to_contain_text("2 nodes, 1 kept")
+    expect(dialog).to_contain_text("2 nodes, 1 reused")
     expect(dialog).to_contain_text("Can't be retried")
     assert len(caller.items("/executions", workflow="many broken")) == 2, "a preview makes nothing"
     dialog.get_by_role("button", name="Retry 2 executions").click()
@@ -274,7 +276,7 @@ def test_older_ones_are_loaded_when_asked_for(page: Page, caller: Caller) -> Non
     expect(page.get_by_text("50 loaded")).to_be_visible()
     expect(listed(page)).to_have_count(50)
     page.get_by_role("button", name="Load more").click()
-    expect(page.get_by_text("60 in all")).to_be_visible()
+    expect(page.get_by_text("60 in total")).to_be_visible()
     shown = [link.get_attribute("data-row") for link in listed(page).all()]
     assert shown == [
         each["execution_id"] for each in caller.items("/executions", workflow="plenty")
@@ -285,7 +287,7 @@ def test_older_ones_are_loaded_when_asked_for(page: Page, caller: Caller) -> Non
 def test_where_nothing_was_started_the_page_says_how_to(page: Page, tmp_path: Any) -> None:
     with running_service(tmp_path) as running:
         page.goto(f"{running.address}/ui/executions")
-        expect(page.get_by_text("Nothing has been started yet")).to_be_visible()
+        expect(page.get_by_text("No execution has been started yet")).to_be_visible()
         page.get_by_role("link", name="a workflow's page").click()
         expect(page.get_by_text("No workflow has been stored yet")).to_be_visible()
         page.goto("about:blank")  # its streams end before the service does

@@ -129,7 +129,7 @@ def test_each_figure_leads_to_what_it_counts(page: Page, caller: Caller, running
     expect(page.locator("tbody")).to_contain_text("out of order")
     page.go_back()
     figure(page, "Dead letters").click()
-    expect(page.get_by_text("1 letter, 1 different error")).to_be_visible()
+    expect(page.get_by_text("1 dead letter, 1 different error")).to_be_visible()
     page.go_back()
     figure(page, "Workers").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Workers")

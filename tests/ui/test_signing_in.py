@@ -54,7 +54,7 @@ def test_without_a_key_there_is_only_the_login(page: Page, service: Running) -> 
 
 def test_a_wrong_key_is_refused_with_a_reason(page: Page, service: Running) -> None:
     sign_in(page, service, "psk_nobody_has_this_one")
-    expect(page.get_by_role("alert")).to_contain_text("isn't known here")
+    expect(page.get_by_role("alert")).to_contain_text("is unknown or has been revoked")
     assert page.evaluate("Object.keys(sessionStorage).concat(Object.keys(localStorage))") == []
 
 

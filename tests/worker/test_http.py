@@ -788,7 +788,9 @@ class TestAddresses:
         assert asyncio.run(scenario()) == 0
         assert connections == []
 
-    @pytest.mark.fault("security", "a host name that resolves to another address when it is resolved again")
+    @pytest.mark.fault(
+        "security", "a host name that resolves to another address when it is resolved again"
+    )
     def test_that_change_between_check_and_connection_gain_nothing(self, connections):
         """The name means an allowed address when it is checked, and another one when it is asked again."""
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
@@ -804,7 +806,9 @@ class TestAddresses:
         assert dns.questions == ["rebind.test"]
         assert connections == ["127.0.0.1"]
 
-    @pytest.mark.fault("security", "a host name that resolves to another address at the next connection")
+    @pytest.mark.fault(
+        "security", "a host name that resolves to another address at the next connection"
+    )
     def test_that_change_between_two_connections_are_checked_again(self, connections):
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
 

@@ -1,13 +1,18 @@
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense, useEffect } from 'react';
-import { whoAmI } from './api/calls';
-import { signedInAs, useSession } from './api/session';
-import { Empty, ErrorBox, Loading } from './components/basics';
-import { Boundary } from './components/boundary';
-import { Toasts } from './components/toasts';
+import { getMe } from './api/calls';
+import { signedInAs } from './api/session';
+import { useSession } from './api/useSession';
+import { Empty } from './components/Empty';
+import { ErrorBoundary } from './components/ErrorBoundary';
+import { ErrorBox } from './components/ErrorBox';
+import { Loading } from './components/Loading';
+import { Toasts } from './components/Toasts';
 import { Login } from './pages/Login';
-import { Link, paths, usePath } from './routing';
-import { Shell } from './Shell';
+import { Link } from './routing/Link';
+import { paths } from './routing/paths';
+import { usePath } from './routing/usePath';
+import { Shell } from './shell/Shell';
 
 const Overview = lazy(() => import('./pages/overview/Overview'));
 const Executions = lazy(() => import('./pages/executions/Executions'));
@@ -20,34 +25,46 @@ const Workers = lazy(() => import('./pages/workers/Workers'));
 export function App() {
   const { key, me, needsKey } = useSession();
   const path = usePath();
-  const asked = useQuery({ queryKey: ['me', key], queryFn: whoAmI, enabled: !needsKey, staleTime: 60_000 });
+  const meQuery = useQuery({
+    queryKey: ['me', key],
+    queryFn: getMe,
+    enabled: !needsKey,
+    staleTime: 60_000,
+  });
   useEffect(() => {
-    if (asked.data) signedInAs(asked.data);
-  }, [asked.data]);
+    if (meQuery.data) signedInAs(meQuery.data);
+  }, [meQuery.data]);
   if (needsKey) return <Login />;
-  if (!me) return asked.error ? <ErrorBox error={asked.error} retry={() => void asked.refetch()} /> : <Loading />;
+  if (!me && meQuery.error) {
+    return <ErrorBox error={meQuery.error} retry={() => void meQuery.refetch()} />;
+  }
+  if (!me) return <Loading />;
   return (
     <Shell>
-      <Boundary key={path.join('/')}>
+      <ErrorBoundary key={path.join('/')}>
         <Suspense fallback={<Loading />}>
-          <Pages path={path} />
+          <CurrentPage path={path} />
         </Suspense>
-      </Boundary>
+      </ErrorBoundary>
       <Toasts />
     </Shell>
   );
 }
 
-function Pages({ path: [section, name, ...more] }: { path: string[] }) {
+function CurrentPage({ path: [section, name, ...more] }: { path: string[] }) {
   if (more.length === 0) {
     if (section === undefined) return <Overview />;
-    if (section === 'executions') return name ? <ExecutionPage key={name} id={name} /> : <Executions />;
-    if (section === 'workflows') return name ? <WorkflowPage key={name} name={name} /> : <Workflows />;
+    if (section === 'executions') {
+      return name ? <ExecutionPage key={name} executionId={name} /> : <Executions />;
+    }
+    if (section === 'workflows') {
+      return name ? <WorkflowPage key={name} name={name} /> : <Workflows />;
+    }
     if (section === 'dead-letters' && !name) return <DeadLetters />;
     if (section === 'workers' && !name) return <Workers />;
   }
   return (
-    <Empty title="There is no such page">
+    <Empty title="This page doesn't exist">
       <Link to={paths.overview()}>Go to the overview</Link>
     </Empty>
   );

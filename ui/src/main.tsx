@@ -14,13 +14,15 @@ applyTheme();
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      networkMode: 'always', // a server on this machine answers without any network
+      networkMode: 'always', // a server on this machine can be reached without a network
       staleTime: 1000,
       retry: (_count, error) => error instanceof Problem && error.passing,
-      retryDelay: (count, error) =>
-        error instanceof Problem && error.retryAfterSeconds
-          ? error.retryAfterSeconds * 1000
-          : Math.min(500 * 2 ** count, 5000),
+      retryDelay: (count, error) => {
+        if (error instanceof Problem && error.retryAfterSeconds) {
+          return error.retryAfterSeconds * 1000;
+        }
+        return Math.min(500 * 2 ** count, 5000);
+      },
     },
     mutations: { networkMode: 'always', retry: false },
   },

@@ -1,37 +1,34 @@
-// What a state's reason means, in words for somebody who hasn't read the manual.
-const REASONS: Record<string, string> = {
-  condition_false: 'Its condition is false',
+// Texts for the reasons of states and the categories of errors, for users who haven't read the
+// manual.
+
+export const REASON_TEXTS: Readonly<Record<string, string>> = {
   branch_not_taken: 'Its branch was not taken',
-  upstream_failed: 'Something before it failed',
+  cancelled: 'Cancelled',
+  condition_false: 'Its condition is false',
   execution_failed: 'The execution failed before it could start',
   execution_timeout: 'The execution ran out of time',
-  cancelled: 'Cancelled',
-  no_worker: 'No live worker serves its queue',
-  no_handler: 'No live worker of its queue has its handler',
   internal_error: 'Penstock itself failed',
+  no_handler: 'No live worker of its queue has its handler',
+  no_worker: 'No live worker serves its queue',
+  upstream_failed: 'A node before it failed',
 };
 
-const HINTS: Record<string, string> = {
-  http: "Check the node's url, headers and body. A service that recovers by itself needs more retry.max_attempts.",
-  config: 'Mend the node\'s config; {{ node.key ?? "text" }} stands in for a value that may be missing.',
-  condition: "Mend the node's condition: CEL that gives true or false.",
-  expression: "Mend the node's expression, which is CEL.",
-  timeout: 'Give it more timeout_seconds, or find out what it waits for.',
-  queue_timeout: 'Start more workers, or give it more queue_timeout_seconds.',
-  lost: "The worker's process ended while it ran: look for a crash, or for too little memory.",
+/**
+ * What to do about an error, by its category. Errors of other categories say it in their message.
+ */
+export const HINT_TEXTS: Readonly<Record<string, string>> = {
+  condition: "Fix the node's condition: a CEL expression that gives true or false.",
+  config:
+    'Fix the node\'s config. For a value that may be missing, give a default: {{ node.key ?? "text" }}.',
+  dependency: 'Fix the node that it depends on first.',
+  expression: "Fix the node's expression, which is CEL.",
+  http: "Check the node's url, headers and body. If the service recovers by itself, increase retry.max_attempts.",
   llm: "Check the provider's settings (PENSTOCK_LLM_…).",
-  unknown_handler: 'Start a worker that has the handler: penstock worker --handlers MODULE.',
+  lost: "The worker's process ended while it ran the task. Look for a crash, or for too little memory.",
   no_handler: 'Start a worker that has the handler: penstock worker --handlers MODULE.',
   not_json: 'Return dicts, lists, text, numbers, true, false or None from the handler.',
-  too_large: 'Write large results to a file or a bucket, and return the place.',
-  dependency: 'Mend the node that it depends on first.',
+  queue_timeout: 'Start more workers, or increase queue_timeout_seconds.',
+  timeout: 'Increase timeout_seconds, or find out what the task waits for.',
+  too_large: 'Write large results to a file or a bucket, and return its path.',
+  unknown_handler: 'Start a worker that has the handler: penstock worker --handlers MODULE.',
 };
-
-export function reasonText(reason: string | null | undefined): string {
-  return reason ? (REASONS[reason] ?? reason) : '';
-}
-
-/** What to do about an error of this category, where that can be said. */
-export function hintText(category: string | null | undefined): string {
-  return (category && HINTS[category]) || '';
-}

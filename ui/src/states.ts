@@ -11,21 +11,22 @@ import {
   RotateCw,
   X,
 } from 'lucide-react';
+import type { ExecutionState } from './api/calls';
 
-export type NodeState =
-  | 'PENDING'
-  | 'QUEUED'
-  | 'RUNNING'
-  | 'COMPLETED'
-  | 'FAILED'
-  | 'SKIPPED'
-  | 'CANCELLED'
-  | 'RETRYING'
-  | 'WAITING';
-export const EXECUTION_STATES = ['PENDING', 'RUNNING', 'PAUSED', 'COMPLETED', 'FAILED', 'CANCELLED'] as const;
-export type ExecutionState = (typeof EXECUTION_STATES)[number];
+export const EXECUTION_STATES = [
+  'PENDING',
+  'RUNNING',
+  'PAUSED',
+  'COMPLETED',
+  'FAILED',
+  'CANCELLED',
+] as const satisfies readonly ExecutionState[];
 
-/** What deserves attention first stands first. */
+export function isExecutionState(text: string): text is ExecutionState {
+  return (EXECUTION_STATES as readonly string[]).includes(text);
+}
+
+/** States that deserve attention come first. */
 export const NODE_ORDER: readonly string[] = [
   'FAILED',
   'RETRYING',

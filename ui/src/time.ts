@@ -1,5 +1,4 @@
-// Times in the viewer's zone, with UTC beside them; durations as people say them.
-import { useEffect, useState } from 'react';
+// Times in the viewer's zone and in UTC, and durations, as texts.
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -12,12 +11,19 @@ export function durationText(seconds: number | null | undefined): string {
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
   if (seconds < 10) return `${seconds.toFixed(2)} s`;
   if (seconds < MINUTE) return `${seconds.toFixed(1)} s`;
-  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ${Math.floor(seconds % MINUTE)} s`;
-  if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h ${Math.floor((seconds % HOUR) / MINUTE)} min`;
+  if (seconds < HOUR) {
+    return `${Math.floor(seconds / MINUTE)} min ${Math.floor(seconds % MINUTE)} s`;
+  }
+  if (seconds < DAY) {
+    return `${Math.floor(seconds / HOUR)} h ${Math.floor((seconds % HOUR) / MINUTE)} min`;
+  }
   return `${Math.floor(seconds / DAY)} d ${Math.floor((seconds % DAY) / HOUR)} h`;
 }
 
-export function secondsBetween(from: string | null | undefined, to: string | null | undefined): number | null {
+export function secondsBetween(
+  from: string | null | undefined,
+  to: string | null | undefined,
+): number | null {
   return from && to ? (Date.parse(to) - Date.parse(from)) / 1000 : null;
 }
 
@@ -39,7 +45,11 @@ export function utcText(at: string): string {
 }
 
 export function clockText(at: string | number): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  return new Date(at).toLocaleTimeString(undefined, {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  });
 }
 
 export function agoText(at: string, now: number): string {
@@ -49,19 +59,9 @@ export function agoText(at: string, now: number): string {
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min ago`;
   if (seconds < DAY) return `${Math.floor(seconds / HOUR)} h ago`;
   if (seconds < 7 * DAY) return `${Math.floor(seconds / DAY)} d ago`;
-  return new Date(at).toLocaleDateString(undefined, { year: 'numeric', month: 'short', day: 'numeric' });
-}
-
-/** The time, looked at each so many milliseconds; 0 looks once. */
-export function useNow(everyMs: number): number {
-  const [now, setNow] = useState(() => Date.now());
-  useEffect(() => {
-    if (!everyMs) return;
-    setNow(Date.now());
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') setNow(Date.now());
-    }, everyMs);
-    return () => clearInterval(timer);
-  }, [everyMs]);
-  return now;
+  return new Date(at).toLocaleDateString(undefined, {
+    year: 'numeric',
+    month: 'short',
+    day: 'numeric',
+  });
 }

@@ -1,14 +1,18 @@
-"""The built page under /ui/: files of the package, and for every other address the page itself, which reads it.
+"""The built UI under /ui/: files of the package, and index.html for every other address, which its script reads.
 
-The page may load and call nothing but this service, and runs no script that isn't one of these files: whatever an
+The UI may load and call nothing but this service, and runs no script that isn't one of these files: whatever an
 output or an id holds, it is text.
+
+Built files have plain names, such as `assets/index.js`. They are served in a folder that is named after the content of
+all of them, `assets/<version>/index.js`, and refer to each other by relative addresses. So browsers may cache them for
+ever, and a tab that was opened before an update can't load half of its script from the new version: it gets a 404.
 """
 
 from __future__ import annotations
 
 import gzip
 import hashlib
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +24,7 @@ from penstock.errors import NotFound
 FOLDER = Path(__file__).resolve().parents[1] / "ui"
 INDEX = "index.html"
 ASSETS = "assets/"
-"""Files with a hash of their content in their name: they never change."""
+VERSION_LENGTH = 16
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -40,6 +44,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Vary": "Accept-Encoding",
 }
+CACHE_FOR_EVER = "public, max-age=31536000, immutable"
+CACHE_AND_REVALIDATE = "no-cache"
 
 
 class File(NamedTuple):
@@ -48,18 +54,71 @@ class File(NamedTuple):
     headers: dict[str, str]
 
 
+class UiFiles:
+    """The files of a built UI, each read once, when it is first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._read: dict[str, File] = {}
+        # Only what is there now can be asked for: a path is never joined with what somebody sent.
+        self._names = frozenset(
+            path.relative_to(folder).as_posix()
+            for path in folder.rglob("*")
+            if path.suffix in TYPES
+        )
+
+    @cached_property
+    def version(self) -> str:
+        """A hash over the names and contents of all assets."""
+        digest = hashlib.sha256()
+        for name in sorted(self._names):
+            if name.startswith(ASSETS):
+                content = (self._folder / name).read_bytes()
+                digest.update(f"{name}\0{len(content)}\0".encode())
+                digest.update(content)
+        return digest.hexdigest()[:VERSION_LENGTH]
+
+    def find(self, path: str) -> File:
+        """The file for a path behind /ui/; index.html for every path that isn't a file's."""
+        name = self._name_of(path)
+        if name is None or name not in self._names:
+            raise NotFound(
+                f"the UI has no file {path!r}; Penstock may have been updated: load the page again"
+            )
+        if name not in self._read:
+            self._read[name] = self._load(name)
+        return self._read[name]
+
+    def _name_of(self, path: str) -> str | None:
+        """The name in the folder: that of an asset is without the version. None for an asset of another version."""
+        if not path.startswith(ASSETS):
+            return path if path in self._names else INDEX
+        versioned = f"{ASSETS}{self.version}/"
+        if not path.startswith(versioned):
+            return None
+        return ASSETS + path.removeprefix(versioned)
+
+    def _load(self, name: str) -> File:
+        plain = (self._folder / name).read_bytes()
+        if name == INDEX:
+            plain = self._with_addresses(plain)
+        headers = {
+            **HEADERS,
+            "Content-Type": TYPES[Path(name).suffix],
+            "ETag": f'"{hashlib.sha256(plain).hexdigest()[:32]}"',
+            "Cache-Control": CACHE_FOR_EVER if name.startswith(ASSETS) else CACHE_AND_REVALIDATE,
+        }
+        return File(plain, gzip.compress(plain, mtime=0), headers)
+
+    def _with_addresses(self, index: bytes) -> bytes:
+        """index.html is served at many addresses, so the files that it names need absolute ones."""
+        assets = f'"/ui/{ASSETS}{self.version}/'.encode()
+        return index.replace(f'"./{ASSETS}'.encode(), assets).replace(b'"./', b'"/ui/')
+
+
 def page_routes(folder: Path = FOLDER) -> APIRouter:
     router = APIRouter(include_in_schema=False)
-    # only what is there now can be asked for: a path is never joined with what somebody sent
-    names = frozenset(
-        str(path.relative_to(folder).as_posix())
-        for path in folder.rglob("*")
-        if path.suffix in TYPES
-    )
-
-    @lru_cache
-    def read(name: str) -> File:
-        return _read(folder, name)
+    files = UiFiles(folder)
 
     @router.get("/")
     async def front() -> Response:
@@ -71,25 +130,9 @@ def page_routes(folder: Path = FOLDER) -> APIRouter:
 
     @router.get("/ui/{path:path}")
     async def page(path: str, request: Request) -> Response:
-        if path not in names and (path.startswith(ASSETS) or INDEX not in names):
-            raise NotFound(f"the page has no file {path!r}; it was perhaps updated: load it again")
-        return _answer(read(path if path in names else INDEX), request)
+        return _answer(files.find(path), request)
 
     return router
-
-
-def _read(folder: Path, name: str) -> File:
-    plain = (folder / name).read_bytes()
-    headers = {
-        **HEADERS,
-        "Content-Type": TYPES[Path(name).suffix],
-        "ETag": f'"{hashlib.sha256(plain).hexdigest()[:32]}"',
-        # the page itself is asked for each time: it names the files of this version
-        "Cache-Control": "public, max-age=31536000, immutable"
-        if name.startswith(ASSETS)
-        else "no-cache",
-    }
-    return File(plain, gzip.compress(plain, mtime=0), headers)
 
 
 def _answer(file: File, request: Request) -> Response:

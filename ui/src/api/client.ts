@@ -9,13 +9,15 @@ export function authorization(): Record<string, string> {
   return key ? { Authorization: `Bearer ${key}` } : {};
 }
 
-/** `fetch`, where whatever isn't an answer of Penstock's is a `Problem`. */
+/** `fetch` that throws a `Problem` for every response that isn't a success. */
 export async function reach(input: Request | string, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
     response = await fetch(input, init);
   } catch (error) {
-    if (init?.signal?.aborted || (error instanceof DOMException && error.name === 'AbortError')) throw error;
+    if (init?.signal?.aborted || (error instanceof DOMException && error.name === 'AbortError')) {
+      throw error;
+    }
     noteReachable(false);
     throw unreachable();
   }
@@ -36,7 +38,7 @@ const withKey: Middleware = {
 export const client = createClient<paths>({ baseUrl: '', fetch: (request) => reach(request) });
 client.use(withKey);
 
-/** The data of an answer; everything else has been thrown by `reach`. */
+/** The data of a response; `reach` has thrown everything that isn't a success. */
 export async function data<T>(answer: Promise<{ data?: T }>): Promise<T> {
   return (await answer).data as T;
 }

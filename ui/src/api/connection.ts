@@ -1,5 +1,5 @@
-// Whether the server answers: the shell says so when it doesn't, and everything that is shown is read again after.
-import { useSyncExternalStore } from 'react';
+// Whether the server can be reached. The shell shows it, and all queries are refetched when that
+// changes.
 
 let reachable = true;
 const listeners = new Set<() => void>();
@@ -17,8 +17,4 @@ export function noteReachable(now: boolean): void {
 export function onConnection(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
-}
-
-export function useReachable(): boolean {
-  return useSyncExternalStore(onConnection, isReachable);
 }

@@ -2,7 +2,10 @@ import type { components } from './schema';
 
 type Document = components['schemas']['ProblemDocument'];
 
-/** What the server has refused, in its own words; status 0 if it couldn't be reached. */
+/**
+ * Why the server refused a request, in its own words. The status is 0 if the server couldn't be
+ * reached.
+ */
 export class Problem extends Error {
   readonly status: number;
   readonly code: string;
@@ -17,14 +20,17 @@ export class Problem extends Error {
     this.retryAfterSeconds = retryAfter ? Number(retryAfter) || null : null;
   }
 
-  /** It may go by itself: the server is away, restarting or busy. */
+  /** Trying again may help: the server is unreachable, restarting or busy. */
   get passing(): boolean {
     return this.status === 0 || this.status === 429 || this.status === 502 || this.status === 503;
   }
 }
 
 export function unreachable(): Problem {
-  return new Problem(0, { code: 'unreachable', detail: "The server can't be reached. It is tried again by itself." });
+  return new Problem(0, {
+    code: 'unreachable',
+    detail: "The server can't be reached. The UI tries again by itself.",
+  });
 }
 
 export function messageOf(error: unknown): string {

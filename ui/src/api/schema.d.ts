@@ -2271,7 +2271,7 @@ export interface components {
          *       ]
          *     }
          */
-        WorkflowDocument: Record<string, never>;
+        WorkflowDocument: Record<string, unknown>;
         /**
          * StartExecution
          * @description Either `workflow`, a stored one such as `report@stable`, or `definition`, a document.
@@ -2302,9 +2302,9 @@ export interface components {
              * @example report@3
              */
             workflow?: string;
-            definition?: Record<string, never>;
-            input?: Record<string, never> | null;
-            labels?: Record<string, never>;
+            definition?: Record<string, unknown>;
+            input?: Record<string, unknown> | null;
+            labels?: Record<string, unknown>;
             priority?: number;
         } & (unknown | unknown);
         /**
@@ -2325,8 +2325,8 @@ export interface components {
          */
         StartExecutions: {
             /** @description The document of all items that name no workflow of their own: sent once. */
-            definition?: Record<string, never>;
-            executions: Record<string, never>[];
+            definition?: Record<string, unknown>;
+            executions: Record<string, unknown>[];
         };
         /**
          * AliasTarget
@@ -2593,10 +2593,10 @@ export interface operations {
         requestBody?: {
             content: {
                 "application/json": {
-                    input?: Record<string, never> | null;
-                    input_params?: Record<string, never> | null;
-                    params?: Record<string, never> | null;
-                    node_params?: Record<string, never> | null;
+                    input?: Record<string, unknown> | null;
+                    input_params?: Record<string, unknown> | null;
+                    params?: Record<string, unknown> | null;
+                    node_params?: Record<string, unknown> | null;
                 } | null;
             };
         };

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { bundles, Grouping, type Item, MOST_NODES } from './groups';
+import { bundles, Grouping, type Item, NODES_MAX } from './groups';
 
-const square = (depth: number, width: number) => Array.from({ length: depth * width }, (_, n) => Math.floor(n / width));
+const square = (depth: number, width: number) =>
+  Array.from({ length: depth * width }, (_, n) => Math.floor(n / width));
 
 function indexes(grouping: Grouping, items: Item[]): number[] {
   return items
@@ -33,16 +34,17 @@ describe('a grouping', () => {
     it(`brings any node of ${name} to light`, () => {
       const grouping = new Grouping(levels);
       for (const index of [0, Math.floor(levels.length / 2), levels.length - 1]) {
-        const items = grouping.items(new Set(grouping.wayTo(index)));
+        const items = grouping.items(new Set(grouping.groupsAround(index)));
         expect(items).toContainEqual({ kind: 'node', index, level: levels[index] });
-        expect(items.length).toBeLessThan(MOST_NODES);
+        expect(items.length).toBeLessThan(NODES_MAX);
       }
     });
   }
 
   it('begins with few boxes', () => {
-    for (const levels of Object.values(shapes))
+    for (const levels of Object.values(shapes)) {
       expect(new Grouping(levels).items(new Set()).length).toBeLessThanOrEqual(20);
+    }
   });
 
   it('of nothing is empty', () => {

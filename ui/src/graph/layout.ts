@@ -1,5 +1,5 @@
-// Where boxes go. At once in columns by level; for a graph of a readable size then by elk, in a worker of its own, with
-// few crossings and edges that go around the boxes.
+// Positions of boxes: at first in columns by level. Elk then lays out a graph of a readable size,
+// in a web worker, with few crossings and edges that go around the boxes.
 import type { ELK, ElkNode } from 'elkjs/lib/elk-api';
 import elkWorker from 'elkjs/lib/elk-worker.min.js?url';
 import type { Bundle, Item } from './groups';
@@ -11,7 +11,7 @@ const GAP = { x: 52, y: 18 };
 export const ROWS = 25;
 
 export type Point = { x: number; y: number };
-export type Layout = { places: Map<string, Point>; routes: Map<string, Point[]> };
+export type Layout = { positions: Map<string, Point>; routes: Map<string, Point[]> };
 
 export function sizeOf(item: Item): typeof NODE {
   return item.kind === 'node' ? NODE : GROUP;
@@ -29,19 +29,19 @@ export function columns(items: readonly Item[], keyOf: (item: Item) => string): 
     if (column) column.push(item);
     else byLevel.set(item.level, [item]);
   }
-  const places = new Map<string, Point>();
+  const positions = new Map<string, Point>();
   let left = 0;
   for (const level of [...byLevel.keys()].sort((a, b) => a - b)) {
     const column = byLevel.get(level) as Item[];
     const rows = Math.min(ROWS, column.length);
     const step = Math.max(...column.map((item) => sizeOf(item).height)) + GAP.y;
-    column.forEach((item, place) => {
-      const x = left + Math.floor(place / rows) * (NODE.width + GAP.y);
-      places.set(keyOf(item), { x, y: ((place % rows) - (rows - 1) / 2) * step });
+    column.forEach((item, index) => {
+      const x = left + Math.floor(index / rows) * (NODE.width + GAP.y);
+      positions.set(keyOf(item), { x, y: ((index % rows) - (rows - 1) / 2) * step });
     });
     left += Math.ceil(column.length / rows) * (NODE.width + GAP.y) - GAP.y + GAP.x;
   }
-  return { places, routes: new Map() };
+  return { positions, routes: new Map() };
 }
 
 let elk: Promise<ELK> | null = null;
@@ -73,14 +73,18 @@ export async function routed(
     children: items.map((item) => ({ id: keyOf(item), ...sizeOf(item) })),
     edges: edges.map((edge) => ({ id: routeKey(edge), sources: [edge.from], targets: [edge.to] })),
   };
-  const laid = await (await elk).layout(graph);
-  const places = new Map((laid.children ?? []).map((child) => [child.id, { x: child.x ?? 0, y: child.y ?? 0 }]));
+  const result = await (await elk).layout(graph);
+  const positions = new Map(
+    (result.children ?? []).map((child) => [child.id, { x: child.x ?? 0, y: child.y ?? 0 }]),
+  );
   const routes = new Map<string, Point[]>();
-  for (const edge of laid.edges ?? []) {
+  for (const edge of result.edges ?? []) {
     const section = edge.sections?.[0];
-    if (section) routes.set(edge.id, [section.startPoint, ...(section.bendPoints ?? []), section.endPoint]);
+    if (section) {
+      routes.set(edge.id, [section.startPoint, ...(section.bendPoints ?? []), section.endPoint]);
+    }
   }
-  return { places, routes };
+  return { positions, routes };
 }
 
 /** A line through these points with rounded corners, as an SVG path. */
@@ -102,8 +106,8 @@ export function pathThrough(points: readonly Point[], radius = 8): string {
   return path;
 }
 
-function towards(from: Point, to: Point, most: number): Point {
+function towards(from: Point, to: Point, lengthMax: number): Point {
   const length = Math.hypot(to.x - from.x, to.y - from.y) || 1;
-  const share = Math.min(most, length / 2) / length;
+  const share = Math.min(lengthMax, length / 2) / length;
   return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
 }

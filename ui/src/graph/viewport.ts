@@ -1,4 +1,4 @@
-// Which part of a graph is looked at.
+// Which part of a graph is visible.
 import type { ReactFlowInstance } from '@xyflow/react';
 import { GROUP, type Layout, NODE, type Point } from './layout';
 
@@ -8,12 +8,16 @@ const MARGIN = 24;
 /** A small graph whole; of a large one the beginning, at a size that can be read. */
 export async function showBeginning(
   flow: ReactFlowInstance,
-  places: Layout['places'],
+  positions: Layout['positions'],
   frame: HTMLElement,
 ): Promise<void> {
-  const { left, top, right, bottom } = extent(places);
-  const [width, height] = [right - left, bottom - top];
-  const fits = Math.min(frame.clientWidth / (width + 2 * MARGIN), frame.clientHeight / (height + 2 * MARGIN));
+  const { left, top, right, bottom } = boundsOf(positions);
+  const width = right - left;
+  const height = bottom - top;
+  const fits = Math.min(
+    frame.clientWidth / (width + 2 * MARGIN),
+    frame.clientHeight / (height + 2 * MARGIN),
+  );
   if (fits >= READABLE) {
     await flow.fitView({ padding: 0.06, maxZoom: 1.1 });
     return;
@@ -24,22 +28,26 @@ export async function showBeginning(
   await flow.setViewport({ x: MARGIN - left * zoom, y, zoom });
 }
 
-/** Moves only if it has to. */
-export function bringIntoView(flow: ReactFlowInstance, place: Point, frame: HTMLElement): void {
+/** Moves the viewport only if the box is outside of it. */
+export function bringIntoView(flow: ReactFlowInstance, position: Point, frame: HTMLElement): void {
   const { x, y, zoom } = flow.getViewport();
-  const [left, top] = [place.x * zoom + x, place.y * zoom + y];
-  const inside = left > 0 && top > 0 && left + NODE.width * zoom < frame.clientWidth && top < frame.clientHeight - 40;
-  if (!inside)
-    void flow.setCenter(place.x + NODE.width / 2, place.y + NODE.height / 2, { zoom: Math.max(zoom, READABLE) });
+  const left = position.x * zoom + x;
+  const top = position.y * zoom + y;
+  const right = left + NODE.width * zoom;
+  const isVisible =
+    left > 0 && top > 0 && right < frame.clientWidth && top < frame.clientHeight - 40;
+  if (isVisible) return;
+  const center = { x: position.x + NODE.width / 2, y: position.y + NODE.height / 2 };
+  void flow.setCenter(center.x, center.y, { zoom: Math.max(zoom, READABLE) });
 }
 
-function extent(places: Layout['places']) {
-  const found = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
-  for (const { x, y } of places.values()) {
-    found.left = Math.min(found.left, x);
-    found.top = Math.min(found.top, y);
-    found.right = Math.max(found.right, x + GROUP.width);
-    found.bottom = Math.max(found.bottom, y + GROUP.height);
+function boundsOf(positions: Layout['positions']) {
+  const bounds = { left: Infinity, top: Infinity, right: -Infinity, bottom: -Infinity };
+  for (const { x, y } of positions.values()) {
+    bounds.left = Math.min(bounds.left, x);
+    bounds.top = Math.min(bounds.top, y);
+    bounds.right = Math.max(bounds.right, x + GROUP.width);
+    bounds.bottom = Math.max(bounds.bottom, y + GROUP.height);
   }
-  return found;
+  return bounds;
 }

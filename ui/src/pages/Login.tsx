@@ -1,27 +1,28 @@
 import { KeyRound } from 'lucide-react';
 import { type FormEvent, useState } from 'react';
-import { whoHas } from '../api/calls';
+import { getMeByKey } from '../api/calls';
 import { messageOf, Problem } from '../api/problem';
 import { signedInAs, signIn } from '../api/session';
-import { Button, useTitle } from '../components/basics';
+import { Button } from '../components/Button';
+import { useTitle } from '../components/useTitle';
 
 export function Login() {
   useTitle('Sign in');
   const [key, setKey] = useState('');
-  const [keep, setKeep] = useState(false);
+  const [staySignedIn, setStaySignedIn] = useState(false);
   const [busy, setBusy] = useState(false);
-  const [refused, setRefused] = useState<string | null>(null);
+  const [refusal, setRefusal] = useState<string | null>(null);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     setBusy(true);
     try {
-      const me = await whoHas(key.trim());
-      signIn(key.trim(), keep);
+      const me = await getMeByKey(key.trim());
+      signIn(key.trim(), staySignedIn);
       signedInAs(me);
     } catch (error) {
-      setRefused(
+      setRefusal(
         error instanceof Problem && error.status === 401
-          ? "This key isn't known here, or was revoked."
+          ? 'This key is unknown or has been revoked.'
           : messageOf(error),
       );
     } finally {
@@ -40,26 +41,32 @@ export function Login() {
             autoComplete="current-password"
             required
             value={key}
-            aria-invalid={refused !== null}
+            aria-invalid={refusal !== null}
             aria-describedby="login-help"
             onChange={(event) => setKey(event.target.value)}
           />
         </label>
-        {refused && (
+        {refusal && (
           <p className="refused" role="alert">
-            {refused}
+            {refusal}
           </p>
         )}
         <label className="check">
-          <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={staySignedIn}
+            onChange={(event) => setStaySignedIn(event.target.checked)}
+          />
           Keep me signed in on this device
         </label>
         <Button kind="primary" type="submit" icon={KeyRound} busy={busy}>
           Sign in
         </Button>
         <p id="login-help" className="faint">
-          Whoever runs this service makes keys: <code>penstock keys create --scope operate</code>. A key with the scope{' '}
-          <code>read</code> may look, <code>submit</code> also start, <code>operate</code> also steer and retry.
+          The operator of this service creates keys:{' '}
+          <code>penstock keys create --scope operate</code>. A key with the scope <code>read</code>{' '}
+          can view. With <code>submit</code> it can also start executions, and with{' '}
+          <code>operate</code> also control and retry them.
         </p>
       </form>
     </main>

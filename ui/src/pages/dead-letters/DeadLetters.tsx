@@ -1,134 +1,115 @@
-import { useInfiniteQuery } from '@tanstack/react-query';
-import { MailCheck } from 'lucide-react';
 import { useMemo, useState } from 'react';
-import { type DeadLetter, listLetters } from '../../api/calls';
-import { useLive } from '../../api/live';
-import { useMay } from '../../api/session';
-import { Button, Empty, Loaded, Page, useTitle } from '../../components/basics';
-import { useQueryString } from '../../routing';
-import { DropDialog } from './DropDialog';
-import { GroupList } from './GroupList';
-import type { LetterActions } from './GroupRow';
-import { LetterDialog } from './LetterDialog';
-import { LetterFilters } from './LetterFilters';
-import { RetryDialog } from './RetryDialog';
+import type { DeadLetter } from '../../api/calls';
+import { useMay } from '../../api/useMay';
+import { Button } from '../../components/Button';
+import { Loaded } from '../../components/Loaded';
+import { Page } from '../../components/Page';
+import { useTitle } from '../../components/useTitle';
+import { useQueryString } from '../../routing/useQueryString';
+import type { DeadLetterActions } from './actions';
+import { DeadLetterDialog } from './DeadLetterDialog';
+import { DeadLetterFilters } from './DeadLetterFilters';
+import { DeadLetterGroups } from './DeadLetterGroups';
+import { DropDeadLettersDialog } from './DropDeadLettersDialog';
+import { NoDeadLetters } from './NoDeadLetters';
+import { RetryDeadLettersDialog } from './RetryDeadLettersDialog';
 import { SelectionBar } from './SelectionBar';
 import { type Chosen, stillShown, withAll } from './selection';
-import './letters.css';
+import { useDeadLetters } from './useDeadLetters';
+import './dead-letters.css';
 
-const PAGE = 200;
-const AGAIN_MS = 10_000;
-type Doing = { what: 'retry' | 'drop'; letters: DeadLetter[] } | null;
+type OpenDialog = { what: 'retry' | 'drop'; letters: DeadLetter[] } | null;
 
 export default function DeadLetters() {
   useTitle('Dead letters');
   const [query, change] = useQueryString();
   const [chosen, setChosen] = useState<Chosen>(new Set());
-  const [doing, setDoing] = useState<Doing>(null);
+  const [dialog, setDialog] = useState<OpenDialog>(null);
   const mayOperate = useMay('operate');
-  const found = useLetters(query);
-  const letters = useMemo(() => found.data?.pages.flatMap((page) => page.items) ?? [], [found.data]);
-  const open = letters.filter((each) => each.closed === null);
-  const picked = stillShown(
-    chosen,
-    open.map((each) => each.id),
+  const deadLetters = useDeadLetters(query);
+  const letters = useMemo(
+    () => deadLetters.data?.pages.flatMap((page) => page.items) ?? [],
+    [deadLetters.data],
   );
-  const begin = (what: 'retry' | 'drop') => (wanted: DeadLetter[]) => {
+  const open = letters.filter((letter) => letter.closed === null);
+  const shownIds = stillShown(
+    chosen,
+    open.map((letter) => letter.id),
+  );
+  const openDialog = (what: 'retry' | 'drop') => (selected: DeadLetter[]) => {
     change({ letter: null }, { replace: true });
-    setDoing({ what, letters: wanted });
+    setDialog({ what, letters: selected });
   };
-  const actions: LetterActions = {
+  const actions: DeadLetterActions = {
     mayOperate,
     chosen,
     onChoose: (ids, on) => setChosen((now) => withAll(now, ids, on)),
-    onRetry: begin('retry'),
-    onDrop: begin('drop'),
+    onRetry: openDialog('retry'),
+    onDrop: openDialog('drop'),
     onInspect: (letter) => change({ letter: String(letter.id) }),
   };
-  const close = () => setDoing(null);
+  const close = () => setDialog(null);
   const finish = () => {
-    const done = doing?.letters.map((each) => each.id) ?? [];
+    const done = dialog?.letters.map((letter) => letter.id) ?? [];
     setChosen((now) => withAll(now, done, false));
-    setDoing(null);
+    setDialog(null);
   };
   const inspected = Number(query.get('letter')) || null;
   return (
     <Page title="Dead letters">
-      <LetterFilters
+      <DeadLetterFilters
         query={query}
         change={(changes) => change({ ...changes, group: null })}
-        workflows={namesOf(letters, 'workflow')}
-        handlers={namesOf(letters, 'handler')}
+        workflows={distinct(letters, 'workflow')}
+        handlers={distinct(letters, 'handler')}
       />
-      <Loaded query={found}>
+      <Loaded query={deadLetters}>
         {() =>
-          letters.length ? <GroupList letters={letters} actions={actions} partial={found.hasNextPage} /> : <Nothing />
+          letters.length ? (
+            <DeadLetterGroups
+              letters={letters}
+              actions={actions}
+              partial={deadLetters.hasNextPage}
+            />
+          ) : (
+            <NoDeadLetters />
+          )
         }
       </Loaded>
-      {found.hasNextPage && (
-        <Button className="letters-more" busy={found.isFetchingNextPage} onClick={() => void found.fetchNextPage()}>
+      {deadLetters.hasNextPage && (
+        <Button
+          className="dead-letters-more"
+          busy={deadLetters.isFetchingNextPage}
+          onClick={() => void deadLetters.fetchNextPage()}
+        >
           Load more
         </Button>
       )}
-      {mayOperate && picked.length > 0 && (
+      {mayOperate && shownIds.length > 0 && (
         <SelectionBar
-          letters={open.filter((each) => chosen.has(each.id))}
+          letters={open.filter((letter) => chosen.has(letter.id))}
           actions={actions}
           onClear={() => setChosen(new Set())}
         />
       )}
-      {inspected && !doing && (
-        <LetterDialog
+      {inspected && !dialog && (
+        <DeadLetterDialog
           id={inspected}
-          known={letters.find((each) => each.id === inspected)}
+          listed={letters.find((letter) => letter.id === inspected)}
           actions={actions}
           onClose={() => change({ letter: null })}
         />
       )}
-      {doing?.what === 'retry' && <RetryDialog letters={doing.letters} onClose={close} onDone={finish} />}
-      {doing?.what === 'drop' && <DropDialog letters={doing.letters} onClose={close} onDone={finish} />}
+      {dialog?.what === 'retry' && (
+        <RetryDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />
+      )}
+      {dialog?.what === 'drop' && (
+        <DropDeadLettersDialog letters={dialog.letters} onClose={close} onDone={finish} />
+      )}
     </Page>
   );
 }
 
-function useLetters(query: URLSearchParams) {
-  const filters = {
-    workflow: query.get('workflow') ?? undefined,
-    handler: query.get('handler') ?? undefined,
-    closed: query.has('closed') || undefined,
-  };
-  const found = useInfiniteQuery({
-    queryKey: ['letters', filters],
-    queryFn: ({ pageParam }) => listLetters(filters, pageParam, PAGE),
-    initialPageParam: null as string | null,
-    getNextPageParam: (last) => last.next_cursor ?? undefined,
-    refetchInterval: AGAIN_MS,
-  });
-  // All pages are read again each time: with many of them, the slow pace has to do.
-  const isShort = (found.data?.pages.length ?? 1) < 3;
-  useLive(...(isShort ? [['letters']] : []));
-  return found;
-}
-
-function namesOf(letters: DeadLetter[], name: 'workflow' | 'handler'): string[] {
-  return [...new Set(letters.map((each) => each[name]))].sort();
-}
-
-function Nothing() {
-  const [query, change] = useQueryString();
-  const isFiltered = query.has('workflow') || query.has('handler');
-  return (
-    <section className="card">
-      {isFiltered ? (
-        <Empty title="No dead letters for these filters">
-          <Button onClick={() => change({ workflow: null, handler: null })}>Show all</Button>
-        </Empty>
-      ) : (
-        <Empty title="No dead letters" icon={MailCheck}>
-          A node that uses up its attempts leaves one here, with its error and all its attempts. From here it is retried
-          or dropped.
-        </Empty>
-      )}
-    </section>
-  );
+function distinct(letters: DeadLetter[], name: 'workflow' | 'handler'): string[] {
+  return [...new Set(letters.map((letter) => letter[name]))].sort();
 }

@@ -1,14 +1,14 @@
 import { RotateCw, Trash2, X } from 'lucide-react';
 import type { DeadLetter } from '../../api/calls';
-import { Button } from '../../components/basics';
-import type { LetterActions } from './GroupRow';
+import { Button } from '../../components/Button';
+import type { DeadLetterActions } from './actions';
 
-type BarProps = { letters: DeadLetter[]; actions: LetterActions; onClear: () => void };
+type BarProps = { letters: DeadLetter[]; actions: DeadLetterActions; onClear: () => void };
 
-/** What can be done with the ticked letters; stays in sight. */
+/** Actions for the selected dead letters. It stays in sight while the list is scrolled. */
 export function SelectionBar({ letters, actions, onClear }: BarProps) {
   return (
-    <section className="letters-bar" aria-label="Selected letters">
+    <section className="dead-letters-bar" aria-label="Selected dead letters">
       <span role="status">
         <strong className="number">{letters.length.toLocaleString()}</strong> selected
       </span>
@@ -19,7 +19,13 @@ export function SelectionBar({ letters, actions, onClear }: BarProps) {
       <Button kind="danger" icon={Trash2} onClick={() => actions.onDrop(letters)}>
         Drop
       </Button>
-      <Button kind="quiet" icon={X} aria-label="Clear the selection" title="Clear the selection" onClick={onClear} />
+      <Button
+        kind="quiet"
+        icon={X}
+        aria-label="Clear the selection"
+        title="Clear the selection"
+        onClick={onClear}
+      />
     </section>
   );
 }

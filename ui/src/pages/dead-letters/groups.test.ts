@@ -34,19 +34,19 @@ describe('normalised', () => {
     ['commit 9fceb02d0ae5 is gone', 'commit <id> is gone'],
     ['execution 01J8Z3K5QWERTY7ABC failed', 'execution <id> failed'],
     ['answered 503 after\n  2 tries', 'answered <n> after <n> tries'],
-  ])('%s', (message, wanted) => expect(normalised(message)).toBe(wanted));
+  ])('%s', (message, expected) => expect(normalised(message)).toBe(expected));
 
-  it('keeps words, also long ones', () => {
+  it('leaves words alone, also long ones', () => {
     expect(normalised('the misconfigurations of call_external_service')).toBe(
       'the misconfigurations of call_external_service',
     );
   });
 
   it('is not slow on a long message', () => {
-    const begun = performance.now();
+    const startedAt = performance.now();
     normalised('a1'.repeat(50_000));
     normalised('a-'.repeat(50_000));
-    expect(performance.now() - begun).toBeLessThan(1000);
+    expect(performance.now() - startedAt).toBeLessThan(1000);
   });
 });
 
@@ -54,13 +54,13 @@ describe('groupsOf', () => {
   it('puts the same error of the same node together, the largest group first', () => {
     const letters = [letter('timeout'), letter('card 1 refused'), letter('card 22 refused')];
     const groups = groupsOf(letters);
-    expect(groups.map((each) => each.letters.length)).toEqual([2, 1]);
+    expect(groups.map((group) => group.letters.length)).toEqual([2, 1]);
     expect(groups[0]?.message).toBe('card 1 refused');
     expect(groups[0]?.oldest).toBe(letters[1]?.at);
     expect(groups[0]?.newest).toBe(letters[2]?.at);
   });
 
-  it('keeps workflows, nodes and categories apart', () => {
+  it('separates workflows, nodes and categories', () => {
     const groups = groupsOf([
       letter('x'),
       letter('x', { workflow: 'other' }),
@@ -69,7 +69,7 @@ describe('groupsOf', () => {
       letter('x', { category: null, error: null }),
     ]);
     expect(groups).toHaveLength(5);
-    expect(new Set(groups.map((each) => shortKey(each.key))).size).toBe(5);
+    expect(new Set(groups.map((group) => shortKey(group.key))).size).toBe(5);
   });
 
   it('offers only open letters', () => {

@@ -1,4 +1,5 @@
-// Letters that say the same thing of the same node belong together, whatever ids and numbers stand in their messages.
+// Dead letters with the same error of the same node are one group, whatever ids and numbers are in
+// their messages.
 import type { DeadLetter } from '../../api/calls';
 
 export type Group = {
@@ -7,14 +8,17 @@ export type Group = {
   nodeId: string;
   handler: string;
   category: string;
-  /** Of the oldest letter: an example that can be read, and that new letters don't change. */
+  /** The message of the oldest dead letter: an example that new ones don't change. */
   message: string;
   letters: DeadLetter[];
   newest: string;
   oldest: string;
 };
 
-/** What differs from one execution to the next is left out: quoted parts stay, for they often name the cause. */
+/**
+ * The message without what differs between executions. Quoted parts stay: they often name the
+ * cause.
+ */
 export function normalised(message: string): string {
   return message
     .slice(0, 1000)
@@ -27,14 +31,24 @@ export function normalised(message: string): string {
     .trim();
 }
 
-export const messageOfLetter = (letter: DeadLetter): string => letter.error?.message || 'no message';
-export const categoryOf = (letter: DeadLetter): string => letter.category ?? letter.error?.category ?? 'unknown';
+export const messageOfLetter = (letter: DeadLetter): string =>
+  letter.error?.message || 'no message';
+export const categoryOf = (letter: DeadLetter): string =>
+  letter.category ?? letter.error?.category ?? 'unknown';
 
 export function keyOf(letter: DeadLetter): string {
-  return JSON.stringify([letter.workflow, letter.node_id, categoryOf(letter), normalised(messageOfLetter(letter))]);
+  return JSON.stringify([
+    letter.workflow,
+    letter.node_id,
+    categoryOf(letter),
+    normalised(messageOfLetter(letter)),
+  ]);
 }
 
-/** The largest first. Not the newest: with new letters each second, rows would move away under the pointer. */
+/**
+ * The largest group first. Not the newest: rows would move away from under the pointer with each
+ * new one.
+ */
 export function groupsOf(letters: DeadLetter[]): Group[] {
   const groups = new Map<string, Group>();
   for (const letter of letters) {
@@ -62,16 +76,21 @@ export function groupsOf(letters: DeadLetter[]): Group[] {
     if (letter.at > group.newest) group.newest = letter.at;
   }
   return [...groups.values()].sort(
-    (a, b) => b.letters.length - a.letters.length || b.newest.localeCompare(a.newest) || a.key.localeCompare(b.key),
+    (a, b) =>
+      b.letters.length - a.letters.length ||
+      b.newest.localeCompare(a.newest) ||
+      a.key.localeCompare(b.key),
   );
 }
 
-/** A short name for the address: the key itself has a whole message in it. */
+/** A short name for the address: the key itself contains a whole message. */
 export function shortKey(key: string): string {
   let hash = 5381;
-  for (let index = 0; index < key.length; index += 1) hash = ((hash * 33) ^ key.charCodeAt(index)) >>> 0;
+  for (let index = 0; index < key.length; index += 1) {
+    hash = ((hash * 33) ^ key.charCodeAt(index)) >>> 0;
+  }
   return hash.toString(36);
 }
 
 export const openIds = (letters: DeadLetter[]): number[] =>
-  letters.filter((each) => each.closed === null).map((each) => each.id);
+  letters.filter((letter) => letter.closed === null).map((letter) => letter.id);

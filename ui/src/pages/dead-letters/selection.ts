@@ -1,4 +1,5 @@
-// Which letters are ticked. Not in the address: that would be hundreds of numbers, true for a moment only.
+// Which dead letters are selected. The address doesn't have them: they can be hundreds, and change
+// quickly.
 export type Chosen = ReadonlySet<number>;
 
 export function withAll(chosen: Chosen, ids: number[], on: boolean): Chosen {
@@ -10,7 +11,10 @@ export function withAll(chosen: Chosen, ids: number[], on: boolean): Chosen {
   return next;
 }
 
-/** Only what can still be seen: an action never touches a letter that isn't shown. */
+/**
+ * Of the selected ids those that are still shown: an action never changes a dead letter that isn't
+ * shown.
+ */
 export function stillShown(chosen: Chosen, shown: number[]): number[] {
   return shown.filter((id) => chosen.has(id));
 }
@@ -21,13 +25,13 @@ export function howMany(chosen: Chosen, ids: number[]): 'none' | 'some' | 'all' 
   return count === ids.length ? 'all' : 'some';
 }
 
-/** The server takes so many at once. */
-export const MOST_IDS = 1000;
+/** The server's limit for one request. */
+export const DEAD_LETTER_IDS_MAX = 1000;
 
-export function portions<T>(all: T[], size = MOST_IDS): T[][] {
-  const found: T[][] = [];
-  for (let start = 0; start < all.length; start += size) found.push(all.slice(start, start + size));
-  return found;
+export function portions<T>(all: T[], size = DEAD_LETTER_IDS_MAX): T[][] {
+  const parts: T[][] = [];
+  for (let start = 0; start < all.length; start += size) parts.push(all.slice(start, start + size));
+  return parts;
 }
 
 export function counted(count: number, one: string, many = `${one}s`): string {

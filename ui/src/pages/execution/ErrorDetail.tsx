@@ -1,10 +1,13 @@
 import type { NodeDetail } from '../../api/calls';
-import { JsonView } from '../../components/json';
-import { hintText } from '../../reasons';
+import { JsonView } from '../../components/JsonView';
+import { hintText } from '../../reasonText';
 
 type Fault = NonNullable<NodeDetail['error']>;
 
-/** What went wrong, what to do about it, and all that the handler said: a template's reference, an HTTP answer. */
+/**
+ * An error with a hint, the detail that the handler gave (a template's reference, an HTTP
+ * response), and its traceback.
+ */
 export function ErrorDetail({ error }: { error: Fault }) {
   const hint = hintText(error.category);
   return (

@@ -1,6 +1,5 @@
-// When each node waited and ran, on one scale.
-import type { HistoryItem } from '../../api/calls';
-import type { NodeNow } from '../../graph/model';
+// When each node waited and ran.
+import type { GraphNode, HistoryItem } from '../../api/calls';
 
 export type Span = {
   id: string;
@@ -11,8 +10,10 @@ export type Span = {
   attempt: number;
 };
 
-/** Nodes that did anything, in the order in which they began. Times in milliseconds. */
-export function spansOf(nodes: readonly NodeNow[]): Span[] {
+/**
+ * The nodes that were queued or ran, in the order in which they began. Times are in milliseconds.
+ */
+export function spansOf(nodes: readonly GraphNode[]): Span[] {
   const spans: Span[] = [];
   for (const node of nodes) {
     if (node.state === 'SKIPPED') continue;
@@ -28,35 +29,43 @@ export function spansOf(nodes: readonly NodeNow[]): Span[] {
     });
   }
   return spans.sort(
-    (a, b) => (a.queued ?? a.from) - (b.queued ?? b.from) || a.from - b.from || a.id.localeCompare(b.id),
+    (a, b) =>
+      (a.queued ?? a.from) - (b.queued ?? b.from) || a.from - b.from || a.id.localeCompare(b.id),
   );
 }
 
-/** Round steps of time for about so many lines: 1, 2 or 5 times a power of ten of milliseconds, or of minutes. */
+/**
+ * Where an axis has its lines, at round times: steps of 1, 2 or 5 times a power of ten of
+ * milliseconds.
+ */
 export function ticks(lengthMs: number, about = 6): number[] {
   if (lengthMs <= 0) return [0];
   const rough = lengthMs / about;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((each) => each * power).find((each) => each >= rough) ?? rough;
-  const found: number[] = [];
-  for (let at = 0; at <= lengthMs; at += step) found.push(at);
-  return found;
+  const steps = [1, 2, 5, 10].map((factor) => factor * power);
+  const step = steps.find((candidate) => candidate >= rough) ?? rough;
+  const times: number[] = [];
+  for (let at = 0; at <= lengthMs; at += step) times.push(at);
+  return times;
 }
 
-export type Earlier = { from: number; to: number };
+export type EarlierAttempt = { from: number; to: number };
 
-/** By node: when the attempts ran that weren't the last. Those that told of no start began when they were queued. */
-export function earlierAttempts(history: readonly HistoryItem[]): Map<string, Earlier[]> {
-  const found = new Map<string, Earlier[]>();
+/**
+ * By node: when the attempts before the last one ran. An attempt that reported no start began when
+ * it was queued.
+ */
+export function earlierAttempts(history: readonly HistoryItem[]): Map<string, EarlierAttempt[]> {
+  const byNode = new Map<string, EarlierAttempt[]>();
   const began = new Map<string, number>();
   for (const { node_id: node, to, at } of history) {
     if (node === null) continue;
     if (to === 'QUEUED' || to === 'RUNNING') began.set(node, Date.parse(at));
     if (to === 'RETRYING') {
-      const attempts = found.get(node) ?? [];
+      const attempts = byNode.get(node) ?? [];
       attempts.push({ from: began.get(node) ?? Date.parse(at), to: Date.parse(at) });
-      found.set(node, attempts);
+      byNode.set(node, attempts);
     }
   }
-  return found;
+  return byNode;
 }

@@ -1,64 +1,99 @@
-// An execution as it runs: what the server had at one moment, and every event after it. The graph names the number of
-// the last event that it includes, so nothing is missed and nothing counts twice, also after the server was away.
+// An execution as it runs: what the server had at one moment, and every event after it. The graph
+// names the number of the last event that it includes, so no event is missed or counted twice, also
+// after the server was unreachable.
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { type Execution, eventsOf, getExecution, getGraph } from '../../api/calls';
-import { follow, type Transition } from '../../api/stream';
-import { type Edge, NodeStore } from '../../graph/model';
+import {
+  type Execution,
+  eventsOf,
+  type Graph,
+  type GraphEdge,
+  getExecution,
+  getGraph,
+  type Transition,
+} from '../../api/calls';
+import { follow } from '../../api/eventStream';
+import { NodeStore } from '../../graph/nodeStore';
 import { hasEnded } from '../../states';
 
 export type Run = {
   execution: Execution;
   store: NodeStore;
-  edges: Edge[];
+  edges: GraphEdge[];
   /** Of the execution, as the events have it. */
   state: string;
   live: boolean;
 };
 
-type Loaded = { store: NodeStore; edges: Edge[]; seq: number; state: string };
+type Snapshot = { store: NodeStore; edges: GraphEdge[]; seq: number; state: string };
 
-export function useRun(id: string) {
+/** While an execution gains nodes, its graph is read again at most this often. */
+const GRAPH_REFETCH_MS = 500;
+
+export function useRun(executionId: string) {
   const queries = useQueryClient();
-  const execution = useQuery({ queryKey: ['execution', id], queryFn: () => getExecution(id) });
+  const execution = useQuery({
+    queryKey: ['execution', executionId],
+    queryFn: () => getExecution(executionId),
+  });
   const graph = useQuery({
-    queryKey: ['execution', id, 'graph'],
-    queryFn: () => getGraph(id),
-    staleTime: Number.POSITIVE_INFINITY, // events keep it up to date
+    queryKey: ['execution', executionId, 'graph'],
+    queryFn: () => getGraph(executionId),
+    staleTime: Number.POSITIVE_INFINITY, // events bring it up to date
     refetchOnWindowFocus: false,
   });
   const [state, setState] = useState<string | null>(null);
   const [live, setLive] = useState(false);
-  const loaded = useLoaded(graph.data);
+  const snapshot = useSnapshot(graph.data);
 
   useEffect(() => {
-    if (!loaded) return;
-    setState(loaded.state);
-    if (hasEnded(loaded.state)) return;
-    const refresh = () => {
-      void queries.invalidateQueries({ queryKey: ['execution', id] });
+    if (!snapshot) return;
+    setState(snapshot.state);
+    if (hasEnded(snapshot.state)) return;
+    let graphTimer: ReturnType<typeof setTimeout> | null = null;
+    const refetchAll = () => {
+      void queries.invalidateQueries({ queryKey: ['execution', executionId] });
     };
-    const see = (events: Transition[]) => {
-      loaded.store.apply(events);
-      const own = events.filter((event) => event.node_id === null).at(-1);
-      if (own) setState(own.to);
-      if (own) void queries.invalidateQueries({ queryKey: ['execution', id], exact: true });
+    const refetchGraph = () => {
+      graphTimer = null;
+      void queries.invalidateQueries(
+        { queryKey: ['execution', executionId, 'graph'] },
+        { cancelRefetch: false },
+      );
     };
-    return follow(eventsOf(id), {
-      after: loaded.seq ? String(loaded.seq) : undefined,
-      onEvents: see,
+    const onEvents = (events: Transition[]) => {
+      const isGraphOutdated = snapshot.store.apply(events);
+      if (isGraphOutdated) graphTimer ??= setTimeout(refetchGraph, GRAPH_REFETCH_MS);
+      const lastOfExecution = events.filter((event) => event.node_id === null).at(-1);
+      if (!lastOfExecution) return;
+      setState(lastOfExecution.to);
+      void queries.invalidateQueries({ queryKey: ['execution', executionId], exact: true });
+    };
+    const stop = follow(eventsOf(executionId), {
+      after: snapshot.seq ? String(snapshot.seq) : undefined,
+      onEvents,
       onLive: setLive,
       onEnd: () => {
         setLive(false);
-        refresh(); // short tasks tell of their start only with their end: the record has it
+        refetchAll(); // short tasks report their start only with their end: the record has it
       },
-      onGap: refresh,
+      onGap: refetchAll,
     });
-  }, [loaded, queries, id]);
+    return () => {
+      stop();
+      if (graphTimer) clearTimeout(graphTimer);
+    };
+  }, [snapshot, queries, executionId]);
 
   const run: Run | undefined =
-    execution.data && loaded
-      ? { execution: execution.data, store: loaded.store, edges: loaded.edges, state: state ?? loaded.state, live }
+    execution.data && snapshot
+      ? {
+          execution: execution.data,
+          store: snapshot.store,
+          edges: snapshot.edges,
+          state: state ?? snapshot.state,
+          live,
+        }
       : undefined;
   return {
     data: run,
@@ -67,18 +102,25 @@ export function useRun(id: string) {
   };
 }
 
-/** The graph stays the same object while only its nodes change: it isn't drawn anew. */
-function useLoaded(graph: Awaited<ReturnType<typeof getGraph>> | undefined): Loaded | undefined {
-  const known = useRef<Loaded | undefined>(undefined);
-  const [loaded, setLoaded] = useState<Loaded | undefined>(undefined);
+/**
+ * The store stays the same object, and so do the edges while none is added: the graph isn't laid
+ * out again.
+ */
+function useSnapshot(graph: Graph | undefined): Snapshot | undefined {
+  const latest = useRef<Snapshot | undefined>(undefined);
+  const [snapshot, setSnapshot] = useState<Snapshot | undefined>(undefined);
   useEffect(() => {
     if (!graph) return;
-    const before = known.current;
-    const isSame = before && before.store.ids.length === graph.nodes.length;
-    if (isSame) before.store.replace(graph.nodes);
-    const { store, edges } = isSame ? before : { store: NodeStore.of(graph.nodes), edges: graph.edges };
-    known.current = { store, edges, seq: graph.seq, state: graph.state };
-    setLoaded(known.current);
+    latest.current = nextSnapshot(latest.current, graph);
+    setSnapshot(latest.current);
   }, [graph]);
-  return loaded;
+  return snapshot;
+}
+
+function nextSnapshot(before: Snapshot | undefined, graph: Graph): Snapshot {
+  const { seq, state, nodes, edges } = graph;
+  if (!before) return { store: new NodeStore(nodes), edges, seq, state };
+  before.store.update(nodes);
+  const isSameShape = before.edges.length === edges.length;
+  return { store: before.store, edges: isSameShape ? before.edges : edges, seq, state };
 }

@@ -1,28 +1,44 @@
 import { Ban, RotateCcw, X } from 'lucide-react';
 import { useState } from 'react';
 import type { ListedExecution } from '../../api/calls';
-import { Button } from '../../components/basics';
+import { Button } from '../../components/Button';
 import { hasEnded } from '../../states';
-import { CancelMany, RetryMany } from './BulkDialogs';
+import { BulkCancelDialog } from './BulkCancelDialog';
+import { BulkRetryDialog } from './BulkRetryDialog';
 
-/** What can be done to the selected rows; it stays in sight while the list is scrolled. */
+/** Actions for the selected rows. It stays in sight while the list is scrolled. */
 export function BulkBar({ rows, onClear }: { rows: ListedExecution[]; onClear: () => void }) {
-  const [asked, setAsked] = useState<'cancel' | 'retry' | null>(null);
-  const open = rows.filter((row) => !hasEnded(row.state)).length;
-  const close = () => setAsked(null);
+  const [dialog, setDialog] = useState<'cancel' | 'retry' | null>(null);
+  const openCount = rows.filter((row) => !hasEnded(row.state)).length;
+  const close = () => setDialog(null);
   return (
     <section className="xs-bulk" aria-label="Selected executions">
       <span role="status">{rows.length} selected</span>
       <span className="spacer" />
-      <Button icon={RotateCcw} disabled={open === rows.length} onClick={() => setAsked('retry')}>
+      <Button
+        icon={RotateCcw}
+        disabled={openCount === rows.length}
+        onClick={() => setDialog('retry')}
+      >
         Retry
       </Button>
-      <Button kind="danger" icon={Ban} disabled={open === 0} onClick={() => setAsked('cancel')}>
+      <Button
+        kind="danger"
+        icon={Ban}
+        disabled={openCount === 0}
+        onClick={() => setDialog('cancel')}
+      >
         Cancel
       </Button>
-      <Button kind="quiet" icon={X} aria-label="Clear the selection" title="Clear the selection" onClick={onClear} />
-      {asked === 'cancel' && <CancelMany rows={rows} onClose={close} onDone={onClear} />}
-      {asked === 'retry' && <RetryMany rows={rows} onClose={close} onDone={onClear} />}
+      <Button
+        kind="quiet"
+        icon={X}
+        aria-label="Clear the selection"
+        title="Clear the selection"
+        onClick={onClear}
+      />
+      {dialog === 'cancel' && <BulkCancelDialog rows={rows} onClose={close} onDone={onClear} />}
+      {dialog === 'retry' && <BulkRetryDialog rows={rows} onClose={close} onDone={onClear} />}
     </section>
   );
 }

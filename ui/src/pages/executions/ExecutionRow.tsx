@@ -1,18 +1,20 @@
 import { memo } from 'react';
 import type { ListedExecution } from '../../api/calls';
-import { Elapsed, StateBadge, Time } from '../../components/basics';
-import { Link, paths } from '../../routing';
-import { labelText, shortId } from './filters';
+import { Elapsed } from '../../components/Elapsed';
+import { StateBadge } from '../../components/StateBadge';
+import { Time } from '../../components/Time';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
+import { ExecutionLabels } from './ExecutionLabels';
+import { shortId } from './filters';
 
-const LABELS_SHOWN = 3;
-
-type RowProps = {
+export type RowProps = {
   row: ListedExecution;
   isSelected?: boolean;
   /** Without it rows can't be selected. */
-  onSelect?: ((id: string, more: boolean) => void) | undefined;
+  onSelect?: ((executionId: string, isRange: boolean) => void) | undefined;
   onLabel?: ((label: string) => void) | undefined;
-  onCursor?: ((id: string) => void) | undefined;
+  onCursor?: ((executionId: string) => void) | undefined;
 };
 
 export const ExecutionRow = memo(function ExecutionRow({
@@ -22,17 +24,17 @@ export const ExecutionRow = memo(function ExecutionRow({
   onLabel,
   onCursor,
 }: RowProps) {
-  const id = row.execution_id;
+  const executionId = row.execution_id;
   return (
     <tr className={isSelected ? 'xs-row selected' : 'xs-row'}>
       {onSelect && (
         <td className="xs-check">
           <input
             type="checkbox"
-            aria-label={`Select execution ${id}`}
+            aria-label={`Select execution ${executionId}`}
             checked={isSelected}
             onChange={() => {}}
-            onClick={(event) => onSelect(id, event.shiftKey)}
+            onClick={(event) => onSelect(executionId, event.shiftKey)}
           />
         </td>
       )}
@@ -47,18 +49,18 @@ export const ExecutionRow = memo(function ExecutionRow({
       </td>
       <td className="xs-id">
         <Link
-          to={paths.execution(id)}
+          to={paths.execution(executionId)}
           className="xs-open"
-          data-row={id}
-          title={id}
-          aria-label={`${shortId(id)}, an execution of ${row.workflow}`}
-          onFocus={() => onCursor?.(id)}
+          data-row={executionId}
+          title={executionId}
+          aria-label={`${shortId(executionId)}, an execution of ${row.workflow}`}
+          onFocus={() => onCursor?.(executionId)}
         >
-          <code>{shortId(id)}</code>
+          <code>{shortId(executionId)}</code>
         </Link>
       </td>
       <td className="xs-labels">
-        <Labels labels={row.labels} onLabel={onLabel} />
+        <ExecutionLabels labels={row.labels} onLabel={onLabel} />
       </td>
       <td className="xs-started">
         <Time at={row.started_at ?? row.created_at} />
@@ -66,33 +68,9 @@ export const ExecutionRow = memo(function ExecutionRow({
       <td className="xs-duration right">
         <Elapsed from={row.started_at} to={row.finished_at} />
       </td>
-      <td className="xs-error">{row.error && <span title={row.error.message}>{row.error.message}</span>}</td>
+      <td className="xs-error">
+        {row.error && <span title={row.error.message}>{row.error.message}</span>}
+      </td>
     </tr>
   );
 });
-
-function Labels({ labels, onLabel }: { labels: Record<string, unknown>; onLabel?: RowProps['onLabel'] }) {
-  const texts = Object.entries(labels).map(([key, value]) => labelText(key, value));
-  if (!texts.length) return null;
-  const more = texts.slice(LABELS_SHOWN);
-  return (
-    <span className="xs-tags">
-      {texts.slice(0, LABELS_SHOWN).map((text) =>
-        onLabel ? (
-          <button key={text} type="button" className="tag" title={`Only ${text}`} onClick={() => onLabel(text)}>
-            {text}
-          </button>
-        ) : (
-          <span key={text} className="tag" title={text}>
-            {text}
-          </span>
-        ),
-      )}
-      {more.length > 0 && (
-        <span className="faint" title={more.join('\n')}>
-          +{more.length}
-        </span>
-      )}
-    </span>
-  );
-}

@@ -7,13 +7,24 @@ type TableProps = {
   rows: ListedExecution[];
   caption: string;
   isBusy?: boolean;
-  selection?: { ids: ReadonlySet<string>; onSelect: (id: string, more: boolean) => void; onAll: () => void };
+  selection?: {
+    ids: ReadonlySet<string>;
+    onSelect: (executionId: string, isRange: boolean) => void;
+    onAll: () => void;
+  };
   onLabel?: (label: string) => void;
-  onCursor?: (id: string) => void;
+  onCursor?: (executionId: string) => void;
 };
 
-/** Executions in a table; cards on a narrow screen. */
-export function ExecutionTable({ rows, caption, isBusy = false, selection, onLabel, onCursor }: TableProps) {
+/** A table of executions; on a narrow screen, cards. */
+export function ExecutionTable({
+  rows,
+  caption,
+  isBusy = false,
+  selection,
+  onLabel,
+  onCursor,
+}: TableProps) {
   return (
     <div className="table-wrap">
       <table className="xs-table" aria-busy={isBusy}>
@@ -22,7 +33,11 @@ export function ExecutionTable({ rows, caption, isBusy = false, selection, onLab
           <tr>
             {selection && (
               <th className="xs-check">
-                <AllBox count={rows.length} selected={selection.ids.size} onAll={selection.onAll} />
+                <SelectAllCheckbox
+                  count={rows.length}
+                  selected={selection.ids.size}
+                  onAll={selection.onAll}
+                />
               </th>
             )}
             <th>State</th>
@@ -51,13 +66,27 @@ export function ExecutionTable({ rows, caption, isBusy = false, selection, onLab
   );
 }
 
-function AllBox({ count, selected, onAll }: { count: number; selected: number; onAll: () => void }) {
+function SelectAllCheckbox({
+  count,
+  selected,
+  onAll,
+}: {
+  count: number;
+  selected: number;
+  onAll: () => void;
+}) {
   const box = useRef<HTMLInputElement>(null);
   const isAll = count > 0 && selected === count;
   useEffect(() => {
     if (box.current) box.current.indeterminate = selected > 0 && !isAll;
   }, [selected, isAll]);
   return (
-    <input ref={box} type="checkbox" aria-label="Select all that are loaded" checked={isAll} onChange={() => onAll()} />
+    <input
+      ref={box}
+      type="checkbox"
+      aria-label="Select all loaded executions"
+      checked={isAll}
+      onChange={() => onAll()}
+    />
   );
 }

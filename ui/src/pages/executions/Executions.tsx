@@ -1,18 +1,24 @@
 import { ArrowUp, Keyboard } from 'lucide-react';
 import { useCallback, useRef, useState } from 'react';
-import { useMay } from '../../api/session';
-import { Button, Card, Empty, ErrorBox, Loading, Page, useTitle } from '../../components/basics';
-import { Link, paths, useQueryString } from '../../routing';
+import { useMay } from '../../api/useMay';
+import { Button } from '../../components/Button';
+import { Card } from '../../components/Card';
+import { ErrorBox } from '../../components/ErrorBox';
+import { Loading } from '../../components/Loading';
+import { Page } from '../../components/Page';
+import { useTitle } from '../../components/useTitle';
+import { useQueryString } from '../../routing/useQueryString';
 import { BulkBar } from './BulkBar';
 import { ExecutionTable } from './ExecutionTable';
 import { FilterBar } from './FilterBar';
 import { CLEARED, hasFilters, readFilters } from './filters';
 import { KeysDialog } from './KeysDialog';
+import { NoExecutions } from './NoExecutions';
 import { useExecutionList } from './useExecutionList';
 import { useListKeys } from './useListKeys';
 import { useSelection } from './useSelection';
 
-/** Below this the viewer has left the top of the list. */
+/** Scrolled further than this, the user has left the top of the list. */
 const TOP_PX = 60;
 
 export default function Executions() {
@@ -22,13 +28,16 @@ export default function Executions() {
   const search = useRef<HTMLInputElement>(null);
   const list = useRef<HTMLDivElement>(null);
   const hasSelection = useRef(false);
-  const isHeld = () =>
-    window.scrollY > TOP_PX || hasSelection.current || (list.current?.contains(document.activeElement) ?? false);
-  const found = useExecutionList(filters, isHeld);
-  const { rows, waiting, gap, next } = found.list;
+  const isPaused = () =>
+    window.scrollY > TOP_PX ||
+    hasSelection.current ||
+    (list.current?.contains(document.activeElement) ?? false);
+  const executions = useExecutionList(filters, isPaused);
+  const { rows, waiting, gap, next } = executions.list;
+  const isEmpty = rows.length === 0;
   const selection = useSelection(rows);
   hasSelection.current = selection.ids.size > 0;
-  const [help, setHelp] = useState(false);
+  const [isHelpOpen, setHelpOpen] = useState(false);
   const mayOperate = useMay('operate');
   const { setCursor } = useListKeys({
     list,
@@ -38,7 +47,7 @@ export default function Executions() {
       if (selection.ids.size) selection.clear();
       else (document.activeElement as HTMLElement | null)?.blur();
     },
-    onHelp: () => setHelp(true),
+    onHelp: () => setHelpOpen(true),
   });
   const labels = query.getAll('label').join('\n');
   const onLabel = useCallback(
@@ -46,71 +55,66 @@ export default function Executions() {
     [change, labels],
   );
   const showNew = () => {
-    found.showNew();
+    executions.showNew();
     window.scrollTo({ top: 0 });
   };
-  const keysLabel = 'Keys for this list (?)';
+  const keysLabel = 'Keyboard shortcuts (?)';
   return (
     <Page
       title="Executions"
       actions={
-        <Button kind="quiet" icon={Keyboard} aria-label={keysLabel} title={keysLabel} onClick={() => setHelp(true)} />
+        <Button
+          kind="quiet"
+          icon={Keyboard}
+          aria-label={keysLabel}
+          title={keysLabel}
+          onClick={() => setHelpOpen(true)}
+        />
       }
     >
       <FilterBar filters={filters} change={change} search={search} />
-      {found.error && <ErrorBox error={found.error} retry={found.again} />}
+      {executions.error && <ErrorBox error={executions.error} retry={executions.refetch} />}
       {waiting > 0 && (
         <Button className="xs-new" icon={ArrowUp} onClick={showNew}>
           {gap ? `More than ${waiting} new` : `${waiting} new`}
         </Button>
       )}
-      <Card className={found.isCurrent ? 'xs-card' : 'xs-card stale'}>
+      <Card className={executions.isCurrent ? 'xs-card' : 'xs-card stale'}>
         <div ref={list}>
-          {rows.length > 0 ? (
+          {!isEmpty && (
             <ExecutionTable
               rows={rows}
               caption="Executions, the newest first"
-              isBusy={!found.isCurrent}
+              isBusy={!executions.isCurrent}
               onLabel={onLabel}
               onCursor={setCursor}
-              {...(mayOperate
-                ? { selection: { ids: selection.ids, onSelect: selection.toggle, onAll: selection.all } }
-                : {})}
+              {...(mayOperate && {
+                selection: { ids: selection.ids, onSelect: selection.toggle, onAll: selection.all },
+              })}
             />
-          ) : found.isCurrent ? (
-            <Nothing isFiltered={hasFilters(filters)} onClear={() => change(CLEARED)} />
-          ) : (
-            !found.error && <Loading />
           )}
+          {isEmpty && executions.isCurrent && (
+            <NoExecutions isFiltered={hasFilters(filters)} onClear={() => change(CLEARED)} />
+          )}
+          {isEmpty && !executions.isCurrent && !executions.error && <Loading />}
         </div>
       </Card>
-      {rows.length > 0 && (
+      {!isEmpty && (
         <p className="xs-foot">
-          <span className="faint">{next ? `${rows.length} loaded` : `${rows.length} in all`}</span>
+          <span className="faint">
+            {next ? `${rows.length} loaded` : `${rows.length} in total`}
+          </span>
           {next && (
-            <Button busy={found.loadingMore} onClick={() => void found.loadMore()}>
+            <Button busy={executions.loadingMore} onClick={() => void executions.loadMore()}>
               Load more
             </Button>
           )}
         </p>
       )}
-      {selection.selected.length > 0 && <BulkBar rows={selection.selected} onClear={selection.clear} />}
-      {help && <KeysDialog onClose={() => setHelp(false)} />}
+      {selection.selected.length > 0 && (
+        <BulkBar rows={selection.selected} onClear={selection.clear} />
+      )}
+      {isHelpOpen && <KeysDialog onClose={() => setHelpOpen(false)} />}
     </Page>
-  );
-}
-
-function Nothing({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
-  if (isFiltered)
-    return (
-      <Empty title="No execution fits these filters">
-        <Button onClick={onClear}>Clear filters</Button>
-      </Empty>
-    );
-  return (
-    <Empty title="Nothing has been started yet">
-      Start one from <Link to={paths.workflows()}>a workflow's page</Link>, or with{' '}
-      <code>penstock submit NAME --input '{'{}'}'</code>
-    </Empty>
   );
 }

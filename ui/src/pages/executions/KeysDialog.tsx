@@ -1,9 +1,9 @@
-import { Dialog } from '../../components/dialog';
-import { KEYS } from './keys';
+import { Dialog } from '../../components/Dialog';
+import { KEYS } from './listKeys';
 
 export function KeysDialog({ onClose }: { onClose: () => void }) {
   return (
-    <Dialog title="Keys" onClose={onClose}>
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <dl className="xs-keys">
         {KEYS.map(({ keys, does }) => (
           <div key={does}>
@@ -16,7 +16,9 @@ export function KeysDialog({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </dl>
-      <p className="faint">Shift and a click on a box selects all rows from the last one on.</p>
+      <p className="faint">
+        Shift-click a checkbox to select all rows between it and the last one that you selected.
+      </p>
     </Dialog>
   );
 }

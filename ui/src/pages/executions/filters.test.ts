@@ -1,10 +1,22 @@
 import { expect, test } from 'vitest';
-import { countHidden, fromLocalField, hasFilters, labelText, readFilters, shortId, toLocalField } from './filters';
+import {
+  countHidden,
+  fromLocalField,
+  hasFilters,
+  labelText,
+  readFilters,
+  shortId,
+  toLocalField,
+} from './filters';
 
 const read = (text: string) => readFilters(new URLSearchParams(text));
 
 test('reads what the API would take', () => {
-  expect(read('state=FAILED&state=RUNNING&workflow=order&version=3&label=team:a&label=b:c:d&text=%20x%20')).toEqual({
+  expect(
+    read(
+      'state=FAILED&state=RUNNING&workflow=order&version=3&label=team:a&label=b:c:d&text=%20x%20',
+    ),
+  ).toEqual({
     state: ['FAILED', 'RUNNING'],
     workflow: 'order',
     version: 3,

@@ -1,7 +1,7 @@
-// The filters as the address has them, as the API wants them and as fields show them.
-import type { Filters } from '../../api/calls';
-import type { Changes } from '../../routing';
-import { EXECUTION_STATES } from '../../states';
+// Filters: in the address, for the API, and in form fields.
+import type { ExecutionFilters } from '../../api/calls';
+import type { Changes } from '../../routing/queryString';
+import { isExecutionState } from '../../states';
 
 export const CLEARED: Changes = {
   state: null,
@@ -13,10 +13,13 @@ export const CLEARED: Changes = {
   text: null,
 };
 
-/** What of the address the API would take; the rest is left out, so that a mistyped link still shows a list. */
-export function readFilters(query: URLSearchParams): Filters {
-  const filters: Filters = {};
-  const states = query.getAll('state').filter((each) => (EXECUTION_STATES as readonly string[]).includes(each));
+/**
+ * The filters in the address that the API accepts. Others are left out, so that a mistyped link
+ * still shows a list.
+ */
+export function readFilters(query: URLSearchParams): ExecutionFilters {
+  const filters: ExecutionFilters = {};
+  const states = query.getAll('state').filter(isExecutionState);
   if (states.length) filters.state = [...new Set(states)];
   const labels = query.getAll('label').filter(isLabel);
   if (labels.length) filters.label = [...new Set(labels)];
@@ -33,13 +36,15 @@ export function readFilters(query: URLSearchParams): Filters {
   return filters;
 }
 
-/** How many filters are set besides the text and the states, which are always in sight. */
-export function countHidden(filters: Filters): number {
+/** How many filters are set besides the text and the states, which are always visible. */
+export function countHidden(filters: ExecutionFilters): number {
   const { label = [], workflow, version, since, until } = filters;
-  return label.length + [workflow, version, since, until].filter((each) => each !== undefined).length;
+  return (
+    label.length + [workflow, version, since, until].filter((value) => value !== undefined).length
+  );
 }
 
-export function hasFilters(filters: Filters): boolean {
+export function hasFilters(filters: ExecutionFilters): boolean {
   return Object.keys(filters).length > 0;
 }
 
@@ -53,7 +58,7 @@ export function labelText(key: string, value: unknown): string {
 }
 
 /** What a field of type datetime-local shows: the viewer's zone, to the minute. */
-export function toLocalField(iso: string | undefined): string {
+export function toLocalField(iso: string | null | undefined): string {
   if (!iso) return '';
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return '';
@@ -68,7 +73,7 @@ export function fromLocalField(text: string): string | null {
   return Number.isNaN(at) ? null : new Date(at).toISOString();
 }
 
-/** Ids begin with their time, so those of one list look alike: their ends tell them apart. */
+/** The end of an id. Ids begin with their time, so those of one list begin alike. */
 export function shortId(id: string): string {
   return id.length > 12 ? id.slice(-8) : id;
 }

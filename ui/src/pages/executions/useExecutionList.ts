@@ -1,20 +1,26 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useReducer, useRef, useState } from 'react';
-import { type Filters, type ListedExecution, listExecutions } from '../../api/calls';
-import { useLive } from '../../api/live';
-import { toastError } from '../../components/toasts';
+import { type ExecutionFilters, type ListedExecution, listExecutions } from '../../api/calls';
+import { useLive } from '../../api/useLive';
+import { toastError } from '../../components/toast';
 import { hasEnded } from '../../states';
 import { type Action, emptyList, type ListState, reduce } from './listState';
 
 const PAGE = 50;
-/** Older pages with executions under way change too, but nobody needs them each second. */
+/** Older pages with running executions change too, but are fetched less often. */
 const OLDER_MS = 10_000;
 const WITHOUT_STREAM_MS = 5000;
 
-type Reducer = (state: ListState<ListedExecution>, action: Action<ListedExecution>) => ListState<ListedExecution>;
+type Reducer = (
+  state: ListState<ListedExecution>,
+  action: Action<ListedExecution>,
+) => ListState<ListedExecution>;
 
-/** Executions that fit, the newest first, live. While `isHeld` says so, new ones are only counted. */
-export function useExecutionList(filters: Filters, isHeld: () => boolean) {
+/**
+ * Executions that match the filters, the newest first, live. While `isPaused()`, new ones are only
+ * counted.
+ */
+export function useExecutionList(filters: ExecutionFilters, isPaused: () => boolean) {
   const queries = useQueryClient();
   const key = JSON.stringify(filters);
   const [list, dispatch] = useReducer<ListState<ListedExecution>, [Action<ListedExecution>]>(
@@ -22,22 +28,22 @@ export function useExecutionList(filters: Filters, isHeld: () => boolean) {
     emptyList<ListedExecution>(),
   );
   const [loadingMore, setLoadingMore] = useState(false);
-  const held = useRef(isHeld);
-  held.current = isHeld;
+  const paused = useRef(isPaused);
+  paused.current = isPaused;
   const live = useLive(['executions']);
   const newest = useQuery({
     queryKey: ['executions', 'list', key],
-    queryFn: () => listExecutions(JSON.parse(key) as Filters, null, PAGE),
+    queryFn: () => listExecutions(JSON.parse(key) as ExecutionFilters, null, PAGE),
     refetchInterval: live ? false : WITHOUT_STREAM_MS,
   });
   useEffect(() => {
-    if (newest.data) dispatch({ type: 'newest', key, page: newest.data, held: held.current() });
+    if (newest.data) dispatch({ type: 'newest', key, page: newest.data, paused: paused.current() });
   }, [newest.data, key]);
   const read = useCallback(
     (cursor: string) =>
       queries.fetchQuery({
         queryKey: ['executions', 'older', key, cursor],
-        queryFn: () => listExecutions(JSON.parse(key) as Filters, cursor, PAGE),
+        queryFn: () => listExecutions(JSON.parse(key) as ExecutionFilters, cursor, PAGE),
         staleTime: 0,
         gcTime: 0,
       }),
@@ -55,18 +61,20 @@ export function useExecutionList(filters: Filters, isHeld: () => boolean) {
       setLoadingMore(false);
     }
   };
-  const isUnderWay = list.older.length > 0 && list.rows.slice(PAGE).some((row) => !hasEnded(row.state));
+  const isUnderWay =
+    list.older.length > 0 && list.rows.slice(PAGE).some((row) => !hasEnded(row.state));
   const older = JSON.stringify(list.older);
   useEffect(() => {
     if (!isUnderWay) return;
-    const again = async () => {
+    const refetchOlder = async () => {
       if (document.visibilityState === 'hidden') return;
       for (const cursor of JSON.parse(older) as string[]) {
-        const page = await read(cursor).catch(() => null); // the newest page tells if the server is away
+        // The newest page shows if the server can't be reached.
+        const page = await read(cursor).catch(() => null);
         if (page) dispatch({ type: 'again', key, page });
       }
     };
-    const timer = setInterval(() => void again(), OLDER_MS);
+    const timer = setInterval(() => void refetchOlder(), OLDER_MS);
     return () => clearInterval(timer);
   }, [isUnderWay, older, key, read]);
   return {
@@ -74,7 +82,7 @@ export function useExecutionList(filters: Filters, isHeld: () => boolean) {
     /** The rows answer the filters as they are now. */
     isCurrent: list.key === key,
     error: newest.error,
-    again: () => void newest.refetch(),
+    refetch: () => void newest.refetch(),
     live,
     loadMore,
     loadingMore,

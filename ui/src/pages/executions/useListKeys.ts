@@ -1,17 +1,21 @@
 import { type RefObject, useEffect, useRef, useState } from 'react';
-import { navigate, paths } from '../../routing';
-import { actionOf, focusOf, type KeyAction } from './keys';
+import { navigate } from '../../routing/navigation';
+import { paths } from '../../routing/paths';
+import { actionOf, focusOf, type KeyAction } from './listKeys';
 
 type Handlers = {
-  /** What holds the rows; each has a link with `data-row`. */
+  /** The element that contains the rows; each row has a link with `data-row`. */
   list: RefObject<HTMLElement | null>;
-  onSelect: (id: string, more: boolean) => void;
+  onSelect: (executionId: string, isRange: boolean) => void;
   onSearch: () => void;
   onEscape: () => void;
   onHelp: () => void;
 };
 
-/** Keys for a list. The row cursor is the focus itself, on the row's link, so that screen readers follow it. */
+/**
+ * Keyboard shortcuts for a list. The cursor is the focus itself, on a row's link, so that screen
+ * readers follow it.
+ */
 export function useListKeys(handlers: Handlers) {
   const [cursor, setCursor] = useState<string | null>(null);
   const latest = useRef({ handlers, cursor });
@@ -20,7 +24,9 @@ export function useListKeys(handlers: Handlers) {
     const onKey = (event: KeyboardEvent) => {
       if (document.querySelector('dialog[open]')) return;
       const action = actionOf(event, focusOf(document.activeElement));
-      if (action && obey(action, latest.current.handlers, latest.current.cursor)) event.preventDefault();
+      if (action && perform(action, latest.current.handlers, latest.current.cursor)) {
+        event.preventDefault();
+      }
     };
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
@@ -28,15 +34,18 @@ export function useListKeys(handlers: Handlers) {
   return { cursor, setCursor };
 }
 
-/** Answers whether the key was used: else it does what it does anyway, such as scroll. */
-function obey(action: KeyAction, handlers: Handlers, cursor: string | null): boolean {
+/**
+ * Returns whether the key was used. If not, the browser does what the key does anyway, such as
+ * scroll.
+ */
+function perform(action: KeyAction, handlers: Handlers, cursor: string | null): boolean {
   const links = [...(handlers.list.current?.querySelectorAll<HTMLElement>('[data-row]') ?? [])];
   const index = links.findIndex((link) => link.dataset.row === cursor);
   switch (action) {
     case 'down':
     case 'up': {
-      const link = links[index < 0 ? 0 : Math.max(0, index + (action === 'down' ? 1 : -1))];
-      link?.focus();
+      const next = action === 'down' ? index + 1 : index - 1;
+      links[Math.max(0, next)]?.focus();
       return links.length > 0;
     }
     case 'open':

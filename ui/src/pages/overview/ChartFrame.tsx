@@ -1,5 +1,5 @@
 import { type PointerEvent, type ReactNode, useState } from 'react';
-import { bucketText } from './windows';
+import { bucketText } from './timeRanges';
 
 type FrameProps = {
   times: string[];
@@ -13,27 +13,34 @@ type FrameProps = {
   children: ReactNode;
 };
 
-/** A chart with its scale: the highest value, the times, and what the pointer is over. */
+/** A chart with its scale: the highest value, the times, and the values under the pointer. */
 export function ChartFrame({ times, bucketSeconds, top, kind, readout, children }: FrameProps) {
-  const [over, setOver] = useState<number | null>(null);
+  const [hovered, setHovered] = useState<number | null>(null);
   const count = times.length;
-  const look = (event: PointerEvent<HTMLElement>) => {
+  const onPointerMove = (event: PointerEvent<HTMLElement>) => {
     const box = event.currentTarget.getBoundingClientRect();
     const share = (event.clientX - box.left) / box.width;
     const index = kind === 'bars' ? Math.floor(share * count) : Math.round(share * (count - 1));
-    setOver(Math.min(Math.max(index, 0), count - 1));
+    setHovered(Math.min(Math.max(index, 0), count - 1));
   };
-  const shown = over !== null && over < count ? over : null;
-  const left = shown === null ? 0 : kind === 'bars' ? (shown + 0.5) / count : shown / Math.max(count - 1, 1);
+  const shown = hovered !== null && hovered < count ? hovered : null;
+  const leftOf = (index: number) =>
+    kind === 'bars' ? (index + 0.5) / count : index / Math.max(count - 1, 1);
   const mark = (index: number) => (times[index] ? bucketText(times[index], bucketSeconds) : '');
   return (
     <figure className="overview-chart">
       <span className="overview-chart-top number" aria-hidden="true">
         {top}
       </span>
-      <div className="overview-chart-plot" onPointerMove={look} onPointerLeave={() => setOver(null)}>
+      <div
+        className="overview-chart-plot"
+        onPointerMove={onPointerMove}
+        onPointerLeave={() => setHovered(null)}
+      >
         {children}
-        {shown !== null && <span className="overview-chart-cursor" style={{ left: `${left * 100}%` }} />}
+        {shown !== null && (
+          <span className="overview-chart-cursor" style={{ left: `${leftOf(shown) * 100}%` }} />
+        )}
       </div>
       <figcaption className="overview-chart-times number">
         {shown === null ? (

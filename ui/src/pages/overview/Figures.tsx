@@ -1,17 +1,25 @@
 import { Inbox, Layers, type LucideIcon, MailWarning, Server } from 'lucide-react';
 import type { Stats } from '../../api/calls';
-import { Link, paths } from '../../routing';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
 import { iconOf, stateClass } from '../../states';
-import { countText, failureShare, percentText } from './figures';
+import { countText, failureShare, percentText } from './numbers';
 
 /** The server counts active executions and dead letters up to here. */
 const CAP = 10_000;
 
-type Figure = { label: string; value: string; note: string; to: string; icon: LucideIcon; tone?: string | undefined };
+type Figure = {
+  label: string;
+  value: string;
+  note: string;
+  to: string;
+  icon: LucideIcon;
+  tone?: string | undefined;
+};
 
-/** The numbers that say how things stand; each leads to what it counts. */
+/** The main numbers; each is a link to what it counts. */
 export function Figures({ stats, span }: { stats: Stats; span: string }) {
-  const figures = [...ofExecutions(stats, span), ...ofTheFleet(stats)];
+  const figures = [...ofExecutions(stats, span), ...ofWorkers(stats)];
   return (
     <ul className="overview-figures" aria-label="Figures">
       {figures.map(({ label, value, note, to, icon: Icon, tone = '' }) => (
@@ -36,7 +44,11 @@ function ofExecutions({ active, totals, since }: Stats, span: string): Figure[] 
     active.PAUSED ? `${countText(active.PAUSED, CAP)} paused` : '',
   ].filter(Boolean);
   const share = failureShare(totals);
-  const ended = (state: 'COMPLETED' | 'FAILED' | 'CANCELLED', label: string, note: string): Figure => ({
+  const ended = (
+    state: 'COMPLETED' | 'FAILED' | 'CANCELLED',
+    label: string,
+    note: string,
+  ): Figure => ({
     label,
     value: countText(totals[state]),
     note,
@@ -53,13 +65,22 @@ function ofExecutions({ active, totals, since }: Stats, span: string): Figure[] 
       icon: iconOf('RUNNING'),
       tone: active.RUNNING ? stateClass('RUNNING') : undefined,
     },
-    ended('COMPLETED', 'Completed', share === null ? 'none ended' : `${percentText(1 - share)} of ended`),
+    ended(
+      'COMPLETED',
+      'Completed',
+      share === null ? 'none ended' : `${percentText(1 - share)} of ended`,
+    ),
     ended('FAILED', 'Failed', share === null ? 'none ended' : `${percentText(share)} of ended`),
     ended('CANCELLED', 'Cancelled', `in ${span}`),
   ];
 }
 
-function ofTheFleet({ dead_letters, workers, orchestrators, tasks, inbox }: Stats): Figure[] {
+function toneOfWaiting(waiting: number, isStuck: boolean): string | undefined {
+  if (isStuck) return stateClass('FAILED');
+  return waiting ? stateClass('QUEUED') : undefined;
+}
+
+function ofWorkers({ dead_letters, workers, orchestrators, tasks, inbox }: Stats): Figure[] {
   const isStuck = workers === 0 && tasks.waiting > 0;
   return [
     {
@@ -81,15 +102,15 @@ function ofTheFleet({ dead_letters, workers, orchestrators, tasks, inbox }: Stat
     {
       label: 'Tasks waiting',
       value: countText(tasks.waiting),
-      note: isStuck ? 'no worker runs' : `${countText(tasks.running)} running`,
+      note: isStuck ? 'no worker is running' : `${countText(tasks.running)} running`,
       to: paths.workers(),
       icon: Layers,
-      tone: isStuck ? stateClass('FAILED') : tasks.waiting ? stateClass('QUEUED') : undefined,
+      tone: toneOfWaiting(tasks.waiting, isStuck),
     },
     {
       label: 'Inbox lag',
       value: countText(inbox),
-      note: inbox === 1 ? 'event waits' : 'events wait',
+      note: inbox === 1 ? 'event waiting' : 'events waiting',
       to: paths.workers(),
       icon: Inbox,
       tone: orchestrators ? undefined : stateClass('FAILED'),

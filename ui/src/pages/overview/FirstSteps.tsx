@@ -1,10 +1,13 @@
 import { Rocket } from 'lucide-react';
-import { useMay, useSession } from '../../api/session';
-import { Card, CopyButton } from '../../components/basics';
-import { Link, paths } from '../../routing';
-import { firstCommand } from './first';
+import { useMay } from '../../api/useMay';
+import { useSession } from '../../api/useSession';
+import { Card } from '../../components/Card';
+import { CopyButton } from '../../components/CopyButton';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
+import { firstCommand } from './firstCommand';
 
-/** Before anything was ever started: how to begin. */
+/** How to start the first execution. */
 export function FirstSteps() {
   const { me } = useSession();
   const mayStart = useMay('submit');
@@ -15,19 +18,23 @@ export function FirstSteps() {
       <h2>Nothing has run here yet</h2>
       {mayStart ? (
         <>
-          <p>This stores a workflow of three nodes and starts it. You will see it here as it runs.</p>
+          <p>
+            This command stores a workflow of three nodes and starts it. You can watch it here as it
+            runs.
+          </p>
           <div className="overview-command">
             <pre>{command}</pre>
             <CopyButton text={command} label="Copy the command" />
           </div>
           <p className="faint">
-            Or start one that is stored, with a form: <Link to={paths.workflows()}>Workflows</Link>. All calls are
-            described at <a href="/docs">/docs</a>.
+            Or start a stored workflow with a form: <Link to={paths.workflows()}>Workflows</Link>.
+            The API is described at <a href="/docs">/docs</a>.
           </p>
         </>
       ) : (
         <p className="faint">
-          Your key may look, but not start. What others store is at <Link to={paths.workflows()}>Workflows</Link>.
+          Your key can view executions but not start them. Stored workflows are at{' '}
+          <Link to={paths.workflows()}>Workflows</Link>.
         </p>
       )}
     </Card>

@@ -1,24 +1,29 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { getStats, listExecutions, type Stats } from '../../api/calls';
-import { useLive } from '../../api/live';
-import { Loaded, Page, useTitle } from '../../components/basics';
-import { Link, paths, queryString, useQueryString } from '../../routing';
+import { useLive } from '../../api/useLive';
+import { Loaded } from '../../components/Loaded';
+import { Page } from '../../components/Page';
+import { useTitle } from '../../components/useTitle';
+import { useQueryString } from '../../routing/useQueryString';
+import { ExecutionsByState } from './ExecutionsByState';
 import { FailureRates } from './FailureRates';
 import { Figures } from './Figures';
 import { FirstSteps } from './FirstSteps';
-import { isQuiet } from './figures';
-import { HopLatency, Throughput } from './Pace';
-import { Timeline } from './Timeline';
-import { DEFAULT_WINDOW, WINDOWS, type Window, windowOf } from './windows';
+import { HopLatency } from './HopLatency';
+import { LiveIndicator } from './LiveIndicator';
+import { isQuiet } from './numbers';
+import { Throughput } from './Throughput';
+import { TimeRangeSwitch } from './TimeRangeSwitch';
+import { type TimeRange, timeRangeOf } from './timeRanges';
 import './overview.css';
 
-/** The fleet and the clock move without any execution's doing. */
+/** Workers and the time range change without an event of an execution. */
 const AGAIN_MS = 5000;
 
 export default function Overview() {
   useTitle('Overview');
   const [query] = useQueryString();
-  const chosen = windowOf(query.get('window'));
+  const chosen = timeRangeOf(query.get('window'));
   const live = useLive(['stats']);
   const stats = useQuery({
     queryKey: ['stats', chosen.seconds, chosen.buckets],
@@ -31,17 +36,17 @@ export default function Overview() {
       title="Overview"
       actions={
         <>
-          <LiveSign live={live} />
-          <WindowSwitch chosen={chosen} />
+          <LiveIndicator live={live} />
+          <TimeRangeSwitch chosen={chosen} />
         </>
       }
     >
-      <Loaded query={stats}>{(data) => <Standing stats={data} chosen={chosen} />}</Loaded>
+      <Loaded query={stats}>{(data) => <Statistics stats={data} chosen={chosen} />}</Loaded>
     </Page>
   );
 }
 
-function Standing({ stats, chosen }: { stats: Stats; chosen: Window }) {
+function Statistics({ stats, chosen }: { stats: Stats; chosen: TimeRange }) {
   const quiet = isQuiet(stats);
   const ever = useQuery({
     queryKey: ['executions', 'ever'],
@@ -57,7 +62,7 @@ function Standing({ stats, chosen }: { stats: Stats; chosen: Window }) {
         <FirstSteps />
       ) : (
         <>
-          <Timeline stats={stats} when={chosen.long} />
+          <ExecutionsByState stats={stats} when={chosen.long} />
           <div className="grid">
             <Throughput stats={stats} />
             <HopLatency stats={stats} />
@@ -66,31 +71,5 @@ function Standing({ stats, chosen }: { stats: Stats; chosen: Window }) {
         </>
       )}
     </>
-  );
-}
-
-function WindowSwitch({ chosen }: { chosen: Window }) {
-  return (
-    <nav className="overview-windows" aria-label="Time shown">
-      {WINDOWS.map((each) => (
-        <Link
-          key={each.id}
-          to={paths.overview() + queryString({ window: each === DEFAULT_WINDOW ? null : each.id })}
-          aria-current={each === chosen ? 'true' : undefined}
-          title={each.long}
-        >
-          {each.label}
-        </Link>
-      ))}
-    </nav>
-  );
-}
-
-function LiveSign({ live }: { live: boolean }) {
-  const help = live ? 'Follows what happens' : 'The stream of events is away; read every few seconds';
-  return (
-    <span className={live ? 'overview-live on' : 'overview-live'} title={help} role="status">
-      {live ? 'live' : 'connecting'}
-    </span>
   );
 }

@@ -1,5 +1,7 @@
 import type { Orchestrator } from '../../api/calls';
-import { Card, Empty, Id } from '../../components/basics';
+import { Card } from '../../components/Card';
+import { Empty } from '../../components/Empty';
+import { Id } from '../../components/Id';
 import { partitionsOwned, rangesText } from './fleet';
 
 export function Orchestrators({ orchestrators }: { orchestrators: Orchestrator[] }) {
@@ -14,8 +16,8 @@ export function Orchestrators({ orchestrators }: { orchestrators: Orchestrator[]
       }
     >
       {orchestrators.length === 0 ? (
-        <Empty title="No orchestrator runs">
-          Without one nothing is decided: executions stay as they are. Start one: <code>penstock orchestrator</code>
+        <Empty title="No orchestrator is running">
+          Executions make no progress without one. Start one: <code>penstock orchestrator</code>
         </Empty>
       ) : (
         <div className="table-wrap">
@@ -29,13 +31,15 @@ export function Orchestrators({ orchestrators }: { orchestrators: Orchestrator[]
               </tr>
             </thead>
             <tbody>
-              {orchestrators.map((each) => (
-                <tr key={each.name}>
+              {orchestrators.map((orchestrator) => (
+                <tr key={orchestrator.name}>
                   <td className="workers-name">
-                    <Id>{each.name}</Id>
+                    <Id>{orchestrator.name}</Id>
                   </td>
                   <td className="right number">
-                    {rangesText(each.partitions) || <span className="faint">none: it stands by</span>}
+                    {rangesText(orchestrator.partitions) || (
+                      <span className="faint">none (standby)</span>
+                    )}
                   </td>
                 </tr>
               ))}

@@ -12,7 +12,12 @@ const worker = (...queues: string[]): Worker => ({
   tasks: [],
 });
 
-const queue = (name: string, waiting: number, running: number, reason: string | null = null): Queue => ({
+const queue = (
+  name: string,
+  waiting: number,
+  running: number,
+  reason: string | null = null,
+): Queue => ({
   queue: name,
   waiting,
   running,
@@ -25,9 +30,9 @@ describe('queueRows', () => {
   it('tells who serves a queue, and which one nobody does', () => {
     const queues = [queue('b', 0, 2), queue('a', 0, 0), queue('gpu', 1, 0), queue('c', 9, 0)];
     const rows = queueRows(queues, [worker('a', 'b', 'c'), worker('b')]);
-    expect(rows.map((each) => each.queue)).toEqual(['gpu', 'c', 'b', 'a']);
-    expect(rows.map((each) => each.served)).toEqual([0, 1, 2, 1]);
-    expect(rows.map((each) => each.isStuck)).toEqual([true, false, false, false]);
+    expect(rows.map((row) => row.queue)).toEqual(['gpu', 'c', 'b', 'a']);
+    expect(rows.map((row) => row.served)).toEqual([0, 1, 2, 1]);
+    expect(rows.map((row) => row.isStuck)).toEqual([true, false, false, false]);
   });
 
   it('is at ease with a queue that nobody serves and nothing waits in', () => {

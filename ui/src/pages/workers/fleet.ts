@@ -1,20 +1,26 @@
-// What the lists of workers and queues say together.
+// Queues together with the workers that serve them.
 import type { Orchestrator, Queue, Worker } from '../../api/calls';
 
 export type QueueRow = Queue & {
-  /** How many workers take tasks from it. */
+  /** How many workers serve the queue. */
   served: number;
-  /** Tasks wait, and nobody will take them as things are. */
+  /** Tasks wait, and no running worker can take them. */
   isStuck: boolean;
 };
 
-/** What needs attention first: what is stuck, then what waits, then what runs. */
+/** The queues that need attention first: stuck ones, then by waiting and by running tasks. */
 export function queueRows(queues: Queue[], workers: Worker[]): QueueRow[] {
   const served = new Map<string, number>();
-  for (const worker of workers) for (const name of worker.queues) served.set(name, (served.get(name) ?? 0) + 1);
-  const rows = queues.map((each) => {
-    const count = served.get(each.queue) ?? 0;
-    return { ...each, served: count, isStuck: each.waiting > 0 && (count === 0 || each.reason !== null) };
+  for (const name of workers.flatMap((worker) => worker.queues)) {
+    served.set(name, (served.get(name) ?? 0) + 1);
+  }
+  const rows = queues.map((queue) => {
+    const count = served.get(queue.queue) ?? 0;
+    return {
+      ...queue,
+      served: count,
+      isStuck: queue.waiting > 0 && (count === 0 || queue.reason !== null),
+    };
   });
   return rows.sort(
     (a, b) =>
@@ -31,7 +37,8 @@ export function rangesText(numbers: number[]): string {
   const parts: string[] = [];
   for (let start = 0; start < sorted.length; ) {
     let end = start;
-    while (end + 1 < sorted.length && (sorted[end + 1] as number) === (sorted[end] as number) + 1) end += 1;
+    while (end + 1 < sorted.length && (sorted[end + 1] as number) === (sorted[end] as number) + 1)
+      end += 1;
     parts.push(start === end ? `${sorted[start]}` : `${sorted[start]}–${sorted[end]}`);
     start = end + 1;
   }
@@ -39,10 +46,10 @@ export function rangesText(numbers: number[]): string {
 }
 
 export function partitionsOwned(orchestrators: Orchestrator[]): number {
-  return new Set(orchestrators.flatMap((each) => each.partitions)).size;
+  return new Set(orchestrators.flatMap((orchestrator) => orchestrator.partitions)).size;
 }
 
-/** A task that runs grows older between two looks. */
+/** How long a task has been running now, when it was `seconds` at `readAt`. */
 export function secondsNow(seconds: number | null, readAt: number, now: number): number | null {
   return seconds === null ? null : seconds + Math.max(0, now - readAt) / 1000;
 }

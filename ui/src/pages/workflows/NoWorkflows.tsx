@@ -1,9 +1,13 @@
 import { Boxes } from 'lucide-react';
-import { CopyButton, Empty } from '../../components/basics';
+import { CopyButton } from '../../components/CopyButton';
+import { Empty } from '../../components/Empty';
 
-const DOCUMENT = `{"name": "hello", "nodes": [{"id": "greet", "handler": "echo", "config": {"text": "Hello, {{ input.name }}!"}}]}`;
+const DOCUMENT = JSON.stringify({
+  name: 'hello',
+  nodes: [{ id: 'greet', handler: 'echo', config: { text: 'Hello, {{ input.name }}!' } }],
+});
 
-/** How to store the first one, with this service's own address in it. */
+/** How to store the first workflow, with the address of this service. */
 export function NoWorkflows() {
   const curl = `curl ${location.origin}/api/v1/workflows -H 'Content-Type: application/json' -d '${DOCUMENT}'`;
   const command = `penstock submit workflow.json --input '{"name": "Ada"}' --url ${location.origin}`;
@@ -11,15 +15,15 @@ export function NoWorkflows() {
     <Empty title="No workflow has been stored yet" icon={Boxes}>
       <div className="wf-how">
         <p>Store one over HTTP:</p>
-        <Command text={curl} />
-        <p>or start one from a file, which stores it too:</p>
-        <Command text={command} />
+        <ShellCommand text={curl} />
+        <p>or submit one from a file, which also stores it:</p>
+        <ShellCommand text={command} />
       </div>
     </Empty>
   );
 }
 
-function Command({ text }: { text: string }) {
+function ShellCommand({ text }: { text: string }) {
   return (
     <div className="wf-command">
       <code>{text}</code>

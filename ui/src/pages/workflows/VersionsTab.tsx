@@ -1,9 +1,13 @@
 import { GitCompareArrows } from 'lucide-react';
 import { useState } from 'react';
 import type { Version, Workflow } from '../../api/calls';
-import { Button, Card, Time } from '../../components/basics';
-import { Link, paths, useQueryString } from '../../routing';
-import { AliasTags } from './Aliases';
+import { Button } from '../../components/Button';
+import { Card } from '../../components/Card';
+import { Time } from '../../components/Time';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
+import { useQueryString } from '../../routing/useQueryString';
+import { AliasTags } from './AliasTags';
 import { aliasesAt } from './aliases';
 
 const HASH_SHOWN = 12;
@@ -12,7 +16,11 @@ export function VersionsTab({ workflow, versions }: { workflow: Workflow; versio
   const [, change] = useQueryString();
   const [chosen, setChosen] = useState<number[]>([]);
   const toggle = (version: number) =>
-    setChosen((now) => (now.includes(version) ? now.filter((each) => each !== version) : [...now.slice(-1), version]));
+    setChosen((now) =>
+      now.includes(version)
+        ? now.filter((other) => other !== version)
+        : [...now.slice(-1), version],
+    );
   const compare = () => {
     const [from, to] = [...chosen].sort((a, b) => a - b);
     change({ tab: 'diff', from: String(from), to: String(to) });
@@ -33,7 +41,9 @@ export function VersionsTab({ workflow, versions }: { workflow: Workflow; versio
     >
       <div className="table-wrap">
         <table className="wf-versions">
-          <caption className="visually-hidden">Versions of {workflow.name}, the newest first</caption>
+          <caption className="visually-hidden">
+            Versions of {workflow.name}, the newest first
+          </caption>
           <thead>
             <tr>
               {versions.length > 1 && (
@@ -48,30 +58,37 @@ export function VersionsTab({ workflow, versions }: { workflow: Workflow; versio
             </tr>
           </thead>
           <tbody>
-            {versions.map((each) => (
-              <tr key={each.version} aria-current={each.version === workflow.version ? 'true' : undefined}>
+            {versions.map((version) => (
+              <tr
+                key={version.version}
+                aria-current={version.version === workflow.version ? 'true' : undefined}
+              >
                 {versions.length > 1 && (
                   <td className="wf-box">
                     <input
                       type="checkbox"
-                      aria-label={`Compare version ${each.version}`}
-                      checked={chosen.includes(each.version)}
-                      onChange={() => toggle(each.version)}
+                      aria-label={`Compare version ${version.version}`}
+                      checked={chosen.includes(version.version)}
+                      onChange={() => toggle(version.version)}
                     />
                   </td>
                 )}
                 <td className="number">
-                  <Link to={paths.workflow(workflow.name, { version: String(each.version) })}>{each.version}</Link>
+                  <Link to={paths.workflow(workflow.name, { version: String(version.version) })}>
+                    {version.version}
+                  </Link>
                 </td>
                 <td>
-                  <Time at={each.created_at} />
+                  <Time at={version.created_at} />
                 </td>
                 <td>
-                  <code title={each.content_hash}>{each.content_hash.slice(0, HASH_SHOWN)}</code>
+                  <code title={version.content_hash}>
+                    {version.content_hash.slice(0, HASH_SHOWN)}
+                  </code>
                 </td>
                 <td>
                   <span className="wf-tags">
-                    <AliasTags aliases={aliasesAt(workflow.aliases, each.version)} />
+                    <AliasTags aliases={aliasesAt(workflow.aliases, version.version)} />
                   </span>
                 </td>
               </tr>

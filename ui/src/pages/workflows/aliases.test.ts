@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
 import { aliasesAt, meaning, names, percent, wrongAlias } from './aliases';
 
-const ALIASES = { stable: { '3': 100 }, canary: { '3': 90, '4': 10 }, latest: { '4': 100 }, old: { '3': 0, '1': 1 } };
+const ALIASES = {
+  stable: { '3': 100 },
+  canary: { '3': 90, '4': 10 },
+  latest: { '4': 100 },
+  old: { '3': 0, '1': 1 },
+};
 
 test('which aliases mean a version, and how much of them', () => {
   expect(aliasesAt(ALIASES, 3)).toEqual([

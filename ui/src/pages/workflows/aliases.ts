@@ -1,31 +1,35 @@
 // Aliases as the API has them: each means one version, or several by their shares.
+import type { Aliases } from '../../api/calls';
 
-export type Aliases = Record<string, Record<string, number>>;
+type Weights = Aliases[string];
 export type AliasAt = { alias: string; share: number | null };
 
-/** It moves by itself, to each new version. */
+/** The alias that always means the newest version. */
 export const LATEST = 'latest';
 
-/** The aliases that mean this version; with their share where it isn't all of it. */
+/** The aliases that mean this version, with their share if they mean others too. */
 export function aliasesAt(aliases: Aliases, version: number): AliasAt[] {
   return names(aliases).flatMap((alias) => {
     const share = shareOf(aliases[alias] ?? {}, String(version));
-    return share === 0 ? [] : [{ alias, share: share === 1 ? null : share }];
+    if (share === 0) return [];
+    return [{ alias, share: share === 1 ? null : share }];
   });
 }
 
-function shareOf(weights: Record<string, number>, version: string): number {
+function shareOf(weights: Weights, version: string): number {
   const total = Object.values(weights).reduce((sum, weight) => sum + weight, 0);
   return total > 0 ? (weights[version] ?? 0) / total : 0;
 }
 
 /** By name, but `latest` first. */
 export function names(aliases: Aliases): string[] {
-  return Object.keys(aliases).sort((a, b) => Number(b === LATEST) - Number(a === LATEST) || a.localeCompare(b));
+  return Object.keys(aliases).sort(
+    (a, b) => Number(b === LATEST) - Number(a === LATEST) || a.localeCompare(b),
+  );
 }
 
 /** What an alias means, such as `3`, or `3 (90 %), 4 (10 %)`. */
-export function meaning(weights: Record<string, number>): string {
+export function meaning(weights: Weights): string {
   const shares = Object.keys(weights)
     .map((version) => ({ version: Number(version), share: shareOf(weights, version) }))
     .filter(({ share }) => share > 0)
@@ -39,9 +43,11 @@ export function percent(share: number): string {
   return `${text.replace(/\.0$/, '')} %`;
 }
 
-/** Why the API wouldn't take this name for a new alias, or nothing. */
+/** Why the API would refuse this name for a new alias, or null. */
 export function wrongAlias(name: string, aliases: Aliases): string | null {
-  if (name === LATEST) return '“latest” moves by itself; choose another name';
-  if (!/^[A-Za-z_][A-Za-z0-9._-]{0,63}$/.test(name)) return 'Begin with a letter; then letters, digits, . _ or -';
-  return name in aliases ? 'There is such an alias; move it instead' : null;
+  if (name === LATEST) return '“latest” always means the newest version; choose another name';
+  if (!/^[A-Za-z_][A-Za-z0-9._-]{0,63}$/.test(name)) {
+    return 'Begin with a letter; then letters, digits, . _ or -';
+  }
+  return name in aliases ? 'This alias exists already; move it instead' : null;
 }

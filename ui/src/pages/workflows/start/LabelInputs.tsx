@@ -1,23 +1,18 @@
 import { Plus, X } from 'lucide-react';
-import { Button } from '../../../components/basics';
-
-export type LabelDraft = { key: string; value: string };
-
-export function labelsOf(drafts: LabelDraft[]): Record<string, string> {
-  return Object.fromEntries(drafts.filter(({ key }) => key.trim()).map(({ key, value }) => [key.trim(), value.trim()]));
-}
+import { Button } from '../../../components/Button';
+import type { LabelDraft } from './labelDrafts';
 
 type LabelsProps = { labels: LabelDraft[]; onChange: (labels: LabelDraft[]) => void };
 
 export function LabelInputs({ labels, onChange }: LabelsProps) {
   const change = (index: number, part: Partial<LabelDraft>) =>
-    onChange(labels.map((each, n) => (n === index ? { ...each, ...part } : each)));
+    onChange(labels.map((label, n) => (n === index ? { ...label, ...part } : label)));
   return (
     <fieldset className="st-list">
       <legend>
         <span className="st-name">Labels</span>
       </legend>
-      <p className="faint">To find the execution by, such as team: billing</p>
+      <p className="faint">Labels help you find the execution, for example team: billing</p>
       {labels.map((label, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the labels are what stands in their places
         <div key={index} className="st-item">

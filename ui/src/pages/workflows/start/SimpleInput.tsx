@@ -10,11 +10,24 @@ type InputProps = {
   label?: string;
 };
 
-const TYPES: Record<string, string> = { date: 'date', 'date-time': 'datetime-local', email: 'email', uri: 'url' };
-/** Texts that may be this long get room for it. */
+const TYPES: Record<string, string> = {
+  date: 'date',
+  'date-time': 'datetime-local',
+  email: 'email',
+  uri: 'url',
+};
+/** A text that may be longer than this gets a textarea. */
 const LONG_TEXT = 200;
 
-export function SimpleInput({ field, draft, onChange, isWrong, describedBy, id, label }: InputProps) {
+export function SimpleInput({
+  field,
+  draft,
+  onChange,
+  isWrong,
+  describedBy,
+  id,
+  label,
+}: InputProps) {
   const shared = {
     id,
     'aria-label': label,
@@ -22,7 +35,9 @@ export function SimpleInput({ field, draft, onChange, isWrong, describedBy, id, 
     'aria-describedby': describedBy,
     'aria-required': field.required || undefined,
   };
-  if (field.kind === 'constant') return <input {...shared} readOnly value={shown(field.schema.const)} />;
+  if (field.kind === 'constant') {
+    return <input {...shared} readOnly value={shown(field.schema.const)} />;
+  }
   if (field.kind === 'boolean' && (field.required || typeof field.initial === 'boolean')) {
     return (
       <input
@@ -64,13 +79,18 @@ export function SimpleInput({ field, draft, onChange, isWrong, describedBy, id, 
       {...shared}
       type={type}
       step={type === 'datetime-local' ? 1 : undefined}
-      // A field of type number gives nothing for "1e": what was typed must be seen to be told wrong.
-      inputMode={field.kind === 'number' ? (field.schema.type === 'integer' ? 'numeric' : 'decimal') : undefined}
+      // An input of type number has no value for "1e": the error message needs what was typed.
+      inputMode={inputModeOf(field)}
       autoComplete="off"
       value={draft}
       onChange={(event) => onChange(event.target.value)}
     />
   );
+}
+
+function inputModeOf(field: Field): 'numeric' | 'decimal' | undefined {
+  if (field.kind !== 'number') return undefined;
+  return field.schema.type === 'integer' ? 'numeric' : 'decimal';
 }
 
 function shown(value: unknown): string {

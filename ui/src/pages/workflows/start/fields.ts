@@ -1,7 +1,15 @@
 // From a workflow's `input_schema` and its `input` to the fields of a form.
 import { hintsOf, isObject, isSimple, plainOf, type Schema } from './schema';
 
-export type Kind = 'text' | 'number' | 'boolean' | 'choice' | 'constant' | 'object' | 'list' | 'json';
+export type Kind =
+  | 'text'
+  | 'number'
+  | 'boolean'
+  | 'choice'
+  | 'constant'
+  | 'object'
+  | 'list'
+  | 'json';
 
 export type Field = {
   key: string;
@@ -12,7 +20,7 @@ export type Field = {
   nullable: boolean;
   description: string | null;
   hints: string[];
-  /** What it has before anybody fills it in. */
+  /** Its value before the user has filled it in. */
   initial: unknown;
   /** Of a choice. */
   choices: unknown[];
@@ -22,13 +30,15 @@ export type Field = {
   item: Field | null;
 };
 
-const MOST_DEPTH = 5;
+const DEPTH_MAX = 5;
 
-/** The fields of the input, or null where there is nothing to make a form from. */
+/** The fields of the input, or null if the schema allows no form. */
 export function fieldsOf(schema: unknown, input: unknown): Field[] | null {
   if (!isObject(schema)) return null;
   const plain = plainOf(schema, schema);
-  if (plain.isBeyond || (plain.schema.type !== undefined && plain.schema.type !== 'object')) return null;
+  if (plain.isBeyond || (plain.schema.type !== undefined && plain.schema.type !== 'object')) {
+    return null;
+  }
   const defaults = isObject(input) ? input : {};
   const fields = objectFields(plain.schema, schema, defaults, 0);
   const known = new Set(fields.map((field) => field.key));
@@ -41,7 +51,9 @@ export function fieldsOf(schema: unknown, input: unknown): Field[] | null {
 
 function objectFields(schema: Schema, root: Schema, initial: unknown, depth: number): Field[] {
   const properties = isObject(schema.properties) ? schema.properties : {};
-  const required = Array.isArray(schema.required) ? schema.required.filter((each) => typeof each === 'string') : [];
+  const required = Array.isArray(schema.required)
+    ? schema.required.filter((name) => typeof name === 'string')
+    : [];
   const values = isObject(initial) ? initial : {};
   const keys = [...new Set([...Object.keys(properties), ...required])];
   return keys.map((key) => {
@@ -50,7 +62,14 @@ function objectFields(schema: Schema, root: Schema, initial: unknown, depth: num
   });
 }
 
-function fieldOf(key: string, given: unknown, root: Schema, required: boolean, value: unknown, depth: number): Field {
+function fieldOf(
+  key: string,
+  given: unknown,
+  root: Schema,
+  required: boolean,
+  value: unknown,
+  depth: number,
+): Field {
   const { schema, nullable, isBeyond } = plainOf(given, root);
   const initial = value === undefined ? schema.default : value;
   const field: Field = {
@@ -67,22 +86,33 @@ function fieldOf(key: string, given: unknown, root: Schema, required: boolean, v
     fields: [],
     item: null,
   };
-  return isBeyond || depth > MOST_DEPTH ? field : shaped(field, root, depth);
+  return isBeyond || depth > DEPTH_MAX ? field : shaped(field, root, depth);
 }
 
 /** The field with the kind that its schema asks for. */
 function shaped(field: Field, root: Schema, depth: number): Field {
   const { schema } = field;
   if ('const' in schema) return { ...field, kind: 'constant', initial: schema.const };
-  if (Array.isArray(schema.enum) && schema.enum.length) return { ...field, kind: 'choice', choices: schema.enum };
+  if (Array.isArray(schema.enum) && schema.enum.length) {
+    return { ...field, kind: 'choice', choices: schema.enum };
+  }
   if (schema.type === 'string') return { ...field, kind: 'text' };
   if (schema.type === 'number' || schema.type === 'integer') return { ...field, kind: 'number' };
   if (schema.type === 'boolean') return { ...field, kind: 'boolean' };
   if (schema.type === 'array') {
     const item = plainOf(schema.items, root);
-    if (item.isBeyond || item.nullable || !(isSimple(item.schema.type) || Array.isArray(item.schema.enum)))
+    if (
+      item.isBeyond ||
+      item.nullable ||
+      !(isSimple(item.schema.type) || Array.isArray(item.schema.enum))
+    ) {
       return field;
-    return { ...field, kind: 'list', item: fieldOf('', schema.items, root, true, undefined, depth + 1) };
+    }
+    return {
+      ...field,
+      kind: 'list',
+      item: fieldOf('', schema.items, root, true, undefined, depth + 1),
+    };
   }
   if (isObject(schema.properties) && (schema.type === 'object' || schema.type === undefined)) {
     const fields = objectFields(schema, root, field.initial, depth + 1);

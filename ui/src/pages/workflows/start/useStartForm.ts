@@ -1,18 +1,22 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { start, type Workflow } from '../../../api/calls';
+import { submit, type Workflow } from '../../../api/calls';
 import { Problem } from '../../../api/problem';
-import { toast } from '../../../components/toasts';
-import { navigate, paths } from '../../../routing';
+import { toast } from '../../../components/toast';
+import { navigate } from '../../../routing/navigation';
+import { paths } from '../../../routing/paths';
 import { fieldsOf } from './fields';
-import { type LabelDraft, labelsOf } from './LabelInputs';
-import { placed } from './refusals';
+import { type LabelDraft, labelsFromDrafts } from './labelDrafts';
 import { isObject } from './schema';
-import { draftsOf, type Errors, inputOf, unfit } from './values';
+import { errorsByField } from './serverErrors';
+import { draftsOf, type Errors, inputOf, misfitsOf } from './values';
 
 const pretty = (value: unknown) => JSON.stringify(value, null, 2);
 
-/** The input as fields or as JSON, one at a time; changing from one to the other takes along what was filled in. */
+/**
+ * The input as fields or as JSON, one at a time. Changing from one to the other takes the input
+ * along.
+ */
 export function useStartForm({ name, version, definition }: Workflow) {
   const queries = useQueryClient();
   const fields = useMemo(() => fieldsOf(definition.input_schema, definition.input), [definition]);
@@ -23,14 +27,17 @@ export function useStartForm({ name, version, definition }: Workflow) {
   const [errors, setErrors] = useState<Errors>({});
   const [jsonError, setJsonError] = useState<string | null>(null);
   const sending = useMutation({
-    mutationFn: (input: unknown) => start(`${name}@${version}`, input, labelsOf(labels)),
+    mutationFn: (input: Record<string, unknown>) =>
+      submit(`${name}@${version}`, input, labelsFromDrafts(labels)),
     onSuccess: ({ execution_id }) => {
       toast(`${name}@${version} started`);
       void queries.invalidateQueries({ queryKey: ['executions'] });
       navigate(paths.execution(execution_id));
     },
     onError: (error) => {
-      if (mode === 'form' && error instanceof Problem) setErrors(placed(error, fields ?? []).errors);
+      if (mode === 'form' && error instanceof Problem) {
+        setErrors(errorsByField(error, fields ?? []).errors);
+      }
     },
   });
   const parsed = (): Record<string, unknown> | null => {
@@ -48,13 +55,14 @@ export function useStartForm({ name, version, definition }: Workflow) {
     setErrors({});
     setJsonError(null);
     sending.reset();
-    if (next === 'json') setText(pretty(inputOf(fields, drafts).input));
-    else {
+    if (next === 'json') {
+      setText(pretty(inputOf(fields, drafts).input));
+    } else {
       const input = parsed();
       if (!input) return;
-      const places = unfit(fields, input);
-      if (places.length) {
-        setJsonError(`The form can't show ${places.join(', ')} as given here`);
+      const misfits = misfitsOf(fields, input);
+      if (misfits.length) {
+        setJsonError(`The form can't show the value of ${misfits.join(', ')}`);
         return;
       }
       setDrafts(draftsOf(fields, input));
@@ -75,7 +83,9 @@ export function useStartForm({ name, version, definition }: Workflow) {
     else sending.mutate(read.input);
   };
   const isAllPlaced =
-    mode === 'form' && sending.error instanceof Problem && placed(sending.error, fields ?? []).isAllPlaced;
+    mode === 'form' &&
+    sending.error instanceof Problem &&
+    errorsByField(sending.error, fields ?? []).isAllPlaced;
   return {
     fields,
     mode,
@@ -90,7 +100,7 @@ export function useStartForm({ name, version, definition }: Workflow) {
     jsonError,
     send,
     isSending: sending.isPending,
-    /** What the server refused and no field shows. */
+    /** The server's error, if not all of it is shown at fields. */
     refusal: isAllPlaced ? null : sending.error,
   };
 }

@@ -1,0 +1,4 @@
+import { useContext } from 'react';
+import { type Marks, MarksContext } from './marks';
+
+export const useMarks = (): Marks => useContext(MarksContext);

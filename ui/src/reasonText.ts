@@ -1,0 +1,13 @@
+import { HINT_TEXTS, REASON_TEXTS } from './reasons';
+
+/** The text of a state's reason. A reason without a text is shown as it is. */
+export function reasonText(reason: string | null | undefined): string {
+  if (!reason) return '';
+  return REASON_TEXTS[reason] ?? reason;
+}
+
+/** What to do about an error of this category, or an empty text. */
+export function hintText(category: string | null | undefined): string {
+  if (!category) return '';
+  return HINT_TEXTS[category] ?? '';
+}

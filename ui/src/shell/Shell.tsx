@@ -1,0 +1,62 @@
+import { Boxes, Gauge, ListTree, MailWarning, Server, WifiOff } from 'lucide-react';
+import type { ReactNode } from 'react';
+import { useReachable } from '../api/useReachable';
+import { Link } from '../routing/Link';
+import { paths } from '../routing/paths';
+import { usePath } from '../routing/usePath';
+import { SignedInKey } from './SignedInKey';
+import { ThemeButton } from './ThemeButton';
+
+const SECTIONS = [
+  { to: paths.overview(), id: undefined, label: 'Overview', icon: Gauge },
+  { to: paths.executions(), id: 'executions', label: 'Executions', icon: ListTree },
+  { to: paths.workflows(), id: 'workflows', label: 'Workflows', icon: Boxes },
+  { to: paths.deadLetters(), id: 'dead-letters', label: 'Dead letters', icon: MailWarning },
+  { to: paths.workers(), id: 'workers', label: 'Workers', icon: Server },
+];
+
+export function Shell({ children }: { children: ReactNode }) {
+  const [section] = usePath();
+  const reachable = useReachable();
+  return (
+    <div className="shell">
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <nav className="side" aria-label="Sections">
+        <Link to={paths.overview()} className="brand" aria-label="Penstock, overview">
+          <img src="/ui/icon.svg" alt="" width="26" height="26" />
+          <span>Penstock</span>
+        </Link>
+        <ul>
+          {SECTIONS.map(({ to, id, label, icon: Icon }) => (
+            <li key={label}>
+              <Link
+                to={to}
+                className="section"
+                aria-current={section === id ? 'page' : undefined}
+                title={label}
+              >
+                <Icon size={18} aria-hidden="true" />
+                <span>{label}</span>
+              </Link>
+            </li>
+          ))}
+        </ul>
+        <div className="side-foot">
+          <ThemeButton />
+          <SignedInKey />
+        </div>
+      </nav>
+      <main id="content" tabIndex={-1}>
+        {!reachable && (
+          <p className="away" role="alert">
+            <WifiOff size={16} aria-hidden="true" /> The server can't be reached. What you see may
+            be out of date. The UI reconnects by itself.
+          </p>
+        )}
+        {children}
+      </main>
+    </div>
+  );
+}
