@@ -167,7 +167,9 @@ GUARDS = [
     ),
     Guard(
         "what can't be controlled isn't (PostgreSQL)", "stores/postgres/executions.py",
-        "            check_controllable(execution_id, state, request, waits=state == WAITS, last_request=last_request)\n", "",
+        "            check_controllable(\n"
+        "                execution_id, state, request, waits=state == WAITS, last_request=last_request\n"
+        "            )\n", "",
         'tests/contract/test_cold.py -k "redis and not cluster"',
     ),
     Guard(

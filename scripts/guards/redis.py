@@ -156,14 +156,14 @@ GUARDS = [
         "tests/redis/test_server.py",
     ),
     Guard(
-        "news that cross an empty fetch are not lost", "stores/redis/waking.py",
-        " and self._news[partition] == news", "",
+        "a wake-up that crosses an empty fetch is not lost", "stores/redis/waking.py",
+        " and self._wakeups[partition] == wakeups", "",
         "tests/redis/test_waking.py",
     ),
     Guard(
-        "a place in the feed behind which something was trimmed is refused", "stores/redis/events.py",
+        "a cursor of the commit feed behind which something was trimmed is refused", "stores/redis/commit_feed.py",
         "if after > 0 and _before(entries[0]) > after:", "if False:",
-        "tests/redis/test_feed.py",
+        "tests/redis/test_commit_feed.py",
     ),
     Guard(
         "a task that a fetch took and nobody waited for goes back", "stores/redis/queue.py",
@@ -211,9 +211,9 @@ GUARDS = [
         'tests/contract/test_task_queue.py -k "redis and not cluster"',
     ),
     Guard(
-        "a commit without history is not in the feed", "stores/redis/lua/commit.lua",
+        "a commit without history is not in the commit feed", "stores/redis/lua/commit.lua",
         "if ARGV[at] ~= '' then", "if true then",
-        'tests/redis/test_feed.py tests/contract/test_feed.py -k "redis and not cluster"',
+        'tests/redis/test_commit_feed.py tests/contract/test_feed.py -k "redis and not cluster"',
     ),
     Guard(
         "a pause sets aside only its own tasks", "stores/redis/lua/fetch.lua",
@@ -281,9 +281,9 @@ GUARDS = [
         "tests/redis/test_server.py",
     ),
     Guard(
-        "news that were trimmed are missed aloud", "stores/redis/events.py",
-        "if _before(entries[0]) > _end(places[lane]):", "if False:",
-        "tests/redis/test_feed.py",
+        "commits that were trimmed are missed aloud", "stores/redis/commit_feed.py",
+        "if _before(entries[0]) > _end(numbers[partition]):", "if False:",
+        "tests/redis/test_commit_feed.py",
     ),
     Guard(
         "changes without a beginning are refused", "stores/redis/hot.py",

@@ -85,7 +85,7 @@ GUARDS = [
     ),
     Guard(
         "a key that comes back with another request is refused", "stores/idempotency.py",
-        "if made.request_hash != request_hash:", "if False:",
+        "if key_use.request_hash != request_hash:", "if False:",
         "tests/contract/test_idempotency.py",
     ),
     Guard(
@@ -272,7 +272,9 @@ GUARDS = [
     ),
     Guard(
         "what can't be controlled isn't (SQLite)", "stores/sqlite/executions.py",
-        "            check_controllable(execution_id, state, request, waits=state == WAITS, last_request=last_request)\n", "",
+        "            check_controllable(\n"
+        "                execution_id, state, request, waits=state == WAITS, last_request=last_request\n"
+        "            )\n", "",
         "tests/contract/test_cold.py -k sqlite",
     ),
     Guard(
@@ -283,7 +285,9 @@ GUARDS = [
     ),
     Guard(
         "what can't be controlled isn't (memory)", "stores/memory_cold.py",
-        "        check_controllable(execution_id, self._state(execution_id), request, waits=waits, last_request=last_request)\n", "",
+        "        check_controllable(\n"
+        "            execution_id, self._state(execution_id), request, waits=waits, last_request=last_request\n"
+        "        )\n", "",
         "tests/contract/test_cold.py -k memory",
     ),
     Guard(

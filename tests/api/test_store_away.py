@@ -311,7 +311,7 @@ def test_ready_says_whether_each_store_answers(
             assert shown.status == 503
             assert any("away" in check.get("detail", "") for check in shown.json["checks"].values())
             part.error = None
-        it.cold.hangs |= {"feed_end", "get_workflow"}
+        it.cold.hangs |= {"commits_end", "get_workflow"}
         assert await status() == 503
         it.cold.hangs.clear()
         assert await status() == 200

@@ -201,7 +201,7 @@ class Rows:
         self.records: dict[str, bytes] = {}
         self.changes: dict[str, list[bytes]] = {}
         self.dead_letters: list[bytes] = []
-        self.feed: list[tuple[str, bytes]] = []
+        self.commit_feed: list[tuple[str, bytes]] = []
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
         self._places: dict[str, tuple[int, int]] = {}
@@ -371,7 +371,7 @@ class Halves:
 
 
 class SplitStores:
-    events = None
+    commit_feed = None
 
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
         self.hot = SplitHot(clock, partitions)

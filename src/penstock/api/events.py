@@ -26,9 +26,9 @@ from penstock.api.problems import Refused
 from penstock.api.rate_limit import who
 from penstock.errors import StoreError
 from penstock.orchestrator.view import history_view
-from penstock.service.feed import Feed, NoSuchEvent, TooManyStreams
 from penstock.service.keys import includes
-from penstock.service.readers import Batch, Entry
+from penstock.service.live_events import LiveEvents, NoSuchEvent, TooManyStreams
+from penstock.service.readers import Batch, FeedLine
 
 log = logging.getLogger("penstock.api")
 
@@ -73,7 +73,7 @@ EVENT = {
 
 
 def events_routes(
-    feed: Feed,
+    live_events: LiveEvents,
     *,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
     longest_seconds: float = LONGEST_SECONDS,
@@ -96,7 +96,7 @@ def events_routes(
         place = last_event_id or after or "0"
         if place == END_ID:
             return Response(status_code=204)
-        batches = feed.follow(execution_id, int(place), idle_seconds=idle)
+        batches = live_events.follow(execution_id, int(place), idle_seconds=idle)
         return EventStream(batches, longest_seconds, idle, callers)
 
     @router.get(
@@ -111,7 +111,7 @@ def events_routes(
             bool, Query(description="Also the changes of nodes, not only of executions.")
         ] = True,
     ) -> Response:
-        batches = feed.everything(last_event_id or after or None, idle_seconds=idle)
+        batches = live_events.everything(last_event_id or after or None, idle_seconds=idle)
         return EventStream(batches, longest_seconds, idle, callers, nodes=nodes)
 
     return router
@@ -218,9 +218,9 @@ class EventStream(Response):
         async for batch in self._batches:
             text = self._encode(batch)
             if (
-                batch.entries and not text
+                batch.feed_lines and not text
             ):  # nothing in it for this client, so it may have heard nothing for long
-                place = batch.entries[-1].id
+                place = batch.feed_lines[-1].id
                 if clock() - sent_at < self._idle:
                     continue
             await _send_text(text or _heartbeat(place), send)
@@ -267,7 +267,7 @@ async def _gone(receive: Receive) -> None:
 def encode(batch: Batch) -> bytes:
     """As events; what the first reader has encoded serves all others."""
     if batch.encoded is None:
-        batch.encoded = _events(batch.entries) + _end(batch)
+        batch.encoded = _events(batch.feed_lines) + _end(batch)
     return batch.encoded
 
 
@@ -277,19 +277,20 @@ def encode_bare(batch: Batch) -> bytes:
     The ids are the same, so each is a place to go on from.
     """
     if batch.bare is None:
-        batch.bare = _events([entry for entry in batch.entries if not entry.line.node]) + _end(
-            batch
-        )
+        batch.bare = _events(
+            [feed_line for feed_line in batch.feed_lines if not feed_line.line.node]
+        ) + _end(batch)
     return batch.bare
 
 
-def _events(entries: Sequence[Entry]) -> bytes:
-    items = history_view([entry.line for entry in entries])
-    for item, entry in zip(items, entries, strict=True):
-        item["execution_id"] = entry.execution_id
+def _events(feed_lines: Sequence[FeedLine]) -> bytes:
+    items = history_view([feed_line.line for feed_line in feed_lines])
+    for item, feed_line in zip(items, feed_lines, strict=True):
+        item["execution_id"] = feed_line.execution_id
     texts = [
-        b"id: %b\nevent: transition\ndata: %b\n\n" % (entry.id.encode(), msgspec.json.encode(item))
-        for item, entry in zip(items, entries, strict=True)
+        b"id: %b\nevent: transition\ndata: %b\n\n"
+        % (feed_line.id.encode(), msgspec.json.encode(item))
+        for item, feed_line in zip(items, feed_lines, strict=True)
     ]
     return b"".join(texts)
 

@@ -130,7 +130,7 @@ async def _all(checks: Checks) -> dict[str, Check]:
 def _store_checks(stores: Stores) -> Checks:
     async def hot() -> Check:
         stores.hot.check_open()
-        end = await stores.cold.feed_end()
+        end = await stores.cold.commits_end()
         return {"ok": True, "position": end[0] if len(end) == 1 else list(end)}
 
     async def cold() -> Check:

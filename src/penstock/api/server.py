@@ -80,7 +80,7 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
         rate_limit_storage: RateLimitStorage | None = None
-        if stores.events is not None:  # others may work on the same stores
+        if stores.commit_feed is not None:  # others may work on the same stores
             fleet = ScaledFleet(stores, settings.worker_dead_seconds)
             rate_limit_storage = await stack.enter_async_context(shared_rate_limit(settings))
         over = serving_over(
@@ -162,7 +162,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
         yield server
     finally:
         forgetting.cancel()
-        service.feed.close()
+        service.live_events.close()
         service.executions.give_up()  # who waits for an end is told how far it is
         server.should_exit = True
         await task

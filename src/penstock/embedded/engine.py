@@ -26,7 +26,7 @@ from penstock.service import Service
 from penstock.service.forgetting import keep_forgetting
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stores
-from penstock.stores.handlers import tell_handlers
+from penstock.stores.handlers import register_handlers
 from penstock.stores.opening import open_stores
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
@@ -145,15 +145,15 @@ class Engine:
             self._defaults,
             lambda plan: self.worker.serve(n.queue for n in plan.nodes),
         )
-        # where the stores are shared, others may decide: then news come from there, not from this
+        # where the stores are shared, others may decide: then commits come from there, not from this
         # orchestrator
-        self._is_alone = self.stores.events is None
+        self._is_alone = self.stores.commit_feed is None
         self.service = Service(
             self.stores,
             self.plans,
             self.settings,
             self._defaults,
-            self.stores.events,
+            self.stores.commit_feed,
             sandbox=self._given_sandbox,
         )
         self.worker = Worker(
@@ -171,13 +171,13 @@ class Engine:
             self.plans,
             inline_max_bytes=self.settings.inline_max_bytes,
             sandbox=self.sandbox,
-            observer=self._committed,
+            observer=self._on_commit,
             on_new_owner=self._look_again,
             metrics=self.metrics,
             no_handler_seconds=self.settings.no_handler_seconds,
             timing=timing,
         )
-        await tell_handlers(self.stores.cold, self._defaults())
+        await register_handlers(self.stores.cold, self._defaults())
         self.orchestrator.start()
         if isinstance(
             self._address, str
@@ -299,7 +299,7 @@ class Engine:
         return self._events(execution_id)
 
     async def _events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
-        async for lines in self.service.feed.execution(execution_id):
+        async for lines in self.service.live_events.execution(execution_id):
             for line in history_view(lines):
                 yield line
 
@@ -336,9 +336,9 @@ class Engine:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+    def _on_commit(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
         for commands in changes:
             if commands.stops:
                 self.worker.stop_tasks(commands.stops)
         if self._is_alone:
-            self.service.committed(changes, ended)
+            self.service.on_commit(changes, ended)

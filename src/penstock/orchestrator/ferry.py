@@ -85,7 +85,7 @@ class Ferry:
                 async with asyncio.timeout(RELEASE_SECONDS):
                     await self._split.cold.release_claim(self._lease.partition, self._lease.term)
 
-    def committed(self, changes: Sequence[Commands]) -> None:
+    def on_commit(self, changes: Sequence[Commands]) -> None:
         dirty, tells = self._checkpointer.dirty, False
         for commands in changes:
             if commands.finished:
@@ -95,7 +95,7 @@ class Ferry:
                 dirty.add(commands.execution_id)
                 tells = tells or commands.held is not None or bool(commands.dead_letters)
         if tells:
-            self._archiver.tell()
+            self._archiver.wake()
 
     async def archive(self) -> None:
         await self._is_built.wait()

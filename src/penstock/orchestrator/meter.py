@@ -34,7 +34,7 @@ class Meter:
         """By the time of a decision: when it was durable, so that its tasks could be fetched."""
         self._landed_before: dict[float, float] = {}
 
-    def committed(self, changes: Sequence[Commands]) -> None:
+    def on_commit(self, changes: Sequence[Commands]) -> None:
         """What an observer is told.
 
         Called once per commit: whatever it does is paid for by every task.

@@ -66,7 +66,7 @@ class Tenure:
             plans,
             inline_max_bytes=inline_max_bytes,
             sandbox=sandbox,
-            observer=self._committed,
+            observer=self._on_commit,
             routing=routing,
             large_turn=large_turn,
         )
@@ -106,10 +106,10 @@ class Tenure:
         """Give the partition up, as soon as what was decided has landed."""
         self._leaving.set()
 
-    def _committed(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
+    def _on_commit(self, changes: Sequence[Commands], ended: Sequence[Ended]) -> None:
         self._observer(changes, ended)
         if self._ferry is not None:
-            self._ferry.committed(changes)
+            self._ferry.on_commit(changes)
 
     async def _work(self) -> None:
         if self._ferry is not None:

@@ -31,10 +31,10 @@ from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
 from penstock.spelling import nearest_name
 from penstock.stores.base import ControlRequest, Stored, Stores
-from penstock.stores.records import ExecutionRow, FeedPart, Search
+from penstock.stores.records import ExecutionRow, FeedEntry, Search
 
 MOST_READS = 16
-"""At once, of executions whose end was told."""
+"""At once, of executions whose end was seen."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
 
 SMALL_VIEW_NODES = 2_000
@@ -55,12 +55,12 @@ class Executions:
         self,
         stores: Stores,
         plans: Plans,
-        listening: Callable[[], AbstractContextManager[None]] = nullcontext,
+        subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
         dead_seconds: float = DEAD_SECONDS,
     ) -> None:
-        """Somebody tells of ends while a `listening` is entered; by default always."""
+        """Ends are seen while a `subscribed` is entered; by default always."""
         self.waiting = Waiting(stores, dead_seconds)
-        self._stores, self._plans, self._listening = stores, plans, listening
+        self._stores, self._plans, self._subscribed = stores, plans, subscribed
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._reading = asyncio.Semaphore(MOST_READS)
         self._readers: dict[str, asyncio.Task[None]] = {}
@@ -179,11 +179,15 @@ class Executions:
             if not future.done():
                 future.set_result(execution)
 
-    def hear(self, parts: Sequence[FeedPart]) -> None:
+    def on_remote_commit(self, feed_entries: Sequence[FeedEntry]) -> None:
         """Another process has recorded this: if it is an end that somebody waits for, it is read."""
-        for part in parts:
-            name = part.execution_id
-            if name in self._waiters and name not in self._readers and ending_of(name, part.lines):
+        for feed_entry in feed_entries:
+            name = feed_entry.execution_id
+            if (
+                name in self._waiters
+                and name not in self._readers
+                and ending_of(name, feed_entry.lines)
+            ):
                 self._readers[name] = task = asyncio.create_task(self._read_end(name))
                 task.add_done_callback(lambda _, name=name: self._readers.pop(name))  # type: ignore[misc]
 
@@ -202,7 +206,7 @@ class Executions:
             self.ended(stored)
 
     async def look_again(self) -> None:
-        """The answer to a commit may have been lost, and with it the news of an end."""
+        """The answer to a commit may have been lost, and with it the end of an execution."""
         for execution_id in list(self._waiters):
             try:
                 await self._look_at(execution_id)
@@ -234,7 +238,7 @@ class Executions:
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(execution_id, []).append(future)
         try:
-            with self._listening():
+            with self._subscribed():
                 return await self._end(execution_id, future, seconds, known=known)
         finally:
             waiting = self._waiters.get(execution_id, [])

@@ -108,17 +108,17 @@ class Submissions:
         backlog: Backlog,
         sandbox: Sandbox,
         *,
-        hears_of_ends: bool = True,
+        sees_all_ends: bool = True,
     ) -> None:
         self.backlog, self._sandbox = backlog, sandbox
-        self._stores, self._workflows, self._hears_of_ends = stores, workflows, hears_of_ends
+        self._stores, self._workflows, self._sees_all_ends = stores, workflows, sees_all_ends
         self._pending: list[PendingIntent] = []
         self._flushing = False
         self._recording: set[asyncio.Task[None]] = set()
         self.unfinished: set[str] = set()
         """Started here, end not seen yet: whoever waits for one needn't look in the store first.
 
-        Stays empty in a process that doesn't hear of all ends.
+        Stays empty in a process that doesn't see all ends.
         """
 
     async def submit(self, start_request: StartRequest) -> Submitted:
@@ -308,7 +308,7 @@ class Submissions:
         return ids
 
     async def _append_started(self, execution_ids: list[str]) -> None:
-        if self._hears_of_ends:
+        if self._sees_all_ends:
             self.unfinished.update(execution_ids)
         if execution_ids:
             with contextlib.suppress(

@@ -16,7 +16,7 @@ from penstock.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
-    from penstock.stores.records import FeedPart
+    from penstock.stores.records import FeedEntry
     from penstock.stores.split import Split
 
 ControlRequest = Literal["cancel", "pause", "resume"]
@@ -368,11 +368,13 @@ class BlobStore(Protocol):
     async def delete(self, blob: Blob) -> None: ...
 
 
-class NewsSource(Protocol):
-    def news(self) -> AsyncIterator[list[FeedPart]]:
-        """What is committed from now on, in all lanes.
+class CommitFeed(Protocol):
+    """What orchestrators commit, as it comes, for processes that don't decide themselves."""
 
-        The first list comes at once, perhaps empty: news have begun.
+    def subscribe(self) -> AsyncIterator[list[FeedEntry]]:
+        """What is committed from now on, in all partitions.
+
+        The first list comes at once, perhaps empty: the subscription has begun.
 
         Raises `StoreError` when some may have been missed.
         """
@@ -395,7 +397,7 @@ class Stores(Protocol):
         """What there is to move between hot and cold; None where they are one."""
 
     @property
-    def events(self) -> NewsSource | None:
+    def commit_feed(self) -> CommitFeed | None:
         """What others commit, as it comes; None where there are no others."""
 
     async def open(self) -> None:

@@ -18,8 +18,8 @@ from penstock.stores.records import (
     DeadLetterRow,
     DeadLetterSearch,
     ExecutionRow,
-    FeedPart,
-    Place,
+    FeedCursor,
+    FeedEntry,
     Search,
     Weights,
     Window,
@@ -139,15 +139,18 @@ class Executions(Protocol):
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         """Lines with a greater `seq`; None if there is no such execution."""
 
-    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
-        """What all executions went through after a place; an empty answer is the end.
+    async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
+        """The commit feed behind a cursor: what all executions went through; empty at its end.
 
-        In the order of commits within each lane, in any order among lanes; no part of a lane is
-        left out before a later one. Raises `FeedGap` if some of it isn't kept any more.
+        In the order of commits within each partition, in any order among partitions; no entry of a
+        partition is left out before a later one. Raises `FeedGap` if some of it isn't kept any more.
         """
 
-    async def feed_end(self) -> Place:
-        """Behind the last commit: whatever is there can be read, and whatever comes will be behind it."""
+    async def commits_end(self) -> FeedCursor:
+        """The cursor behind the last commit.
+
+        Whatever is before it can be read, and whatever comes will be behind it.
+        """
 
 
 class DeadLetters(Protocol):

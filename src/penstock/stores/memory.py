@@ -40,7 +40,7 @@ class MemoryHotStore:
         self.changes: dict[str, list[bytes]] = {}
         self.records: dict[str, bytes] = {}
         self.dead_letters: list[bytes] = []
-        self.feed: list[tuple[str, bytes]] = []
+        self.commit_feed: list[tuple[str, bytes]] = []
         """Every change of every execution, in the order of commits."""
         self.fenced = 0
         self._attending: dict[str, float] = {}
@@ -116,7 +116,7 @@ class MemoryHotStore:
             name = commands.execution_id
             if change:
                 self.changes.setdefault(name, []).append(change)
-                self.feed.append((name, change))
+                self.commit_feed.append((name, change))
             if commands.record is not None:
                 self.records[name] = codec.encode(commands.record)
                 place.active.add(name)
@@ -192,7 +192,7 @@ class _LeasedQueue(MemoryTaskQueue):
 
 
 class MemoryStores:
-    split = events = None
+    split = commit_feed = None
 
     def __init__(
         self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None

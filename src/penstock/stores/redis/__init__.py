@@ -6,6 +6,6 @@ and decide nothing hot       executions, inboxes, timers, leases; `commits` puts
 script's words, `inbox` reads entries,
           `entries` knows where handed-out tasks are
 queue     tasks for workers; `waking` tells them that there are some
-events    the live feed
+commit_feed    what commits recorded, live
 sides     for moving between hot and cold
 """
