@@ -124,7 +124,9 @@ def test_who_waits_is_told_of_an_end_that_another_process_recorded() -> None:
     elsewhere(scenario)
 
 
-def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_news_is_found() -> None:
+def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_subscription_is_found() -> (
+    None
+):
     async def scenario(place: Elsewhere) -> None:
         place.wire.open.clear()
         waiting = asyncio.create_task(place.service.executions.end("a"))
@@ -140,7 +142,7 @@ def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_news_i
     elsewhere(scenario)
 
 
-def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(
+def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("penstock.service.executions.LOOK_SECONDS", 0.0)
@@ -171,7 +173,7 @@ def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(
     elsewhere(scenario)
 
 
-def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(
+def test_an_end_while_the_subscription_is_broken_off_is_found_when_it_is_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(place: Elsewhere) -> None:
@@ -196,12 +198,12 @@ def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(
     told = [record.getMessage() for record in caplog.records]
     assert (
         sum("broke off" in message for message in told)
-        == sum("are back" in message for message in told)
+        == sum("is back" in message for message in told)
         <= 4
     )
 
 
-def test_a_store_that_cannot_be_read_when_the_news_begin_is_read_later() -> None:
+def test_a_store_that_cannot_be_read_when_the_subscription_begins_is_read_later() -> None:
     async def scenario(place: Elsewhere) -> None:
         place.wire.open.clear()
         waiting = asyncio.create_task(place.service.executions.end("a"))
@@ -288,7 +290,7 @@ def test_nothing_is_read_while_nobody_listens_and_who_comes_later_is_told_again(
     elsewhere(scenario)
 
 
-def test_who_comes_soon_after_goes_on_with_the_same_news() -> None:
+def test_who_comes_soon_after_goes_on_with_the_same_subscription() -> None:
     async def scenario(place: Elsewhere) -> None:
         subscription = place.service.commit_subscription
         assert subscription is not None

@@ -35,10 +35,10 @@ log = logging.getLogger("penstock.api")
 HEARTBEAT_SECONDS = 15.0
 LONGEST_SECONDS = 3600.0
 RECHECK_SECONDS = 2.0
-"""How often it is asked whether the caller may still read."""
+"""How often a stream asks whether the caller may still read."""
 STREAMS_PER_CALLER_MAX = 100
 LAST_WORD_SECONDS = 1.0
-"""For ending a stream properly, if its client doesn't read."""
+"""How long ending a stream may take, if its client doesn't read."""
 FULL_SECONDS = "5"
 """When a client that was one too many may try again."""
 END_ID = "end"
@@ -127,6 +127,8 @@ def _operation(name: str, summary: str, *errors: int) -> dict[str, Any]:
 
 
 class EventStream(Response):
+    """An answer of Server-Sent Events, for as long as its client reads."""
+
     media_type = "text/event-stream"
 
     def __init__(
@@ -182,7 +184,7 @@ class EventStream(Response):
             await asyncio.gather(sending, gone, refused, return_exceptions=True)
 
     async def _first(self) -> Batch:
-        """Whatever is wrong comes out here, before anything has been sent."""
+        """The first batch: whatever is wrong comes out here, before anything has been sent."""
         try:
             return await anext(self._batches)
         except TooManyStreams as error:
@@ -240,7 +242,7 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -
 
 
 async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
-    """The caller was let in when the stream began; this is when it wouldn't be any more."""
+    """Set `stop` when the caller, who was let in when the stream began, wouldn't be any more."""
     recheck: Callable[[], Awaitable[Caller]] | None = scope.get(RECHECK)
     while recheck is not None:
         await asyncio.sleep(RECHECK_SECONDS)
@@ -251,7 +253,10 @@ async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
 
 
 def _heartbeat(place: str) -> bytes:
-    """With a place, whoever comes back doesn't have to go through what was left out for them again."""
+    """A heartbeat.
+
+    With an id, whoever comes back doesn't have to go through what was left out for them again.
+    """
     return b"%bid: %b\n\n" % (HEARTBEAT[:-1], place.encode()) if place else HEARTBEAT
 
 
@@ -265,14 +270,14 @@ async def _gone(receive: Receive) -> None:
 
 
 def encode(batch: Batch) -> bytes:
-    """As events; what the first reader has encoded serves all others."""
+    """A batch as Server-Sent Events; what the first reader has encoded serves all others."""
     if batch.encoded is None:
         batch.encoded = _events(batch.feed_lines) + _end(batch)
     return batch.encoded
 
 
 def encode_bare(batch: Batch) -> bytes:
-    """As `encode`, without the lines of nodes.
+    """A batch as `encode` has it, without the lines of nodes.
 
     The ids are the same, so each is a place to go on from.
     """

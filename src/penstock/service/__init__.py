@@ -1,4 +1,4 @@
-"""What may be asked of a store, without HTTP: the engine in a process and the API both stand on this.
+"""Use cases over a store, without HTTP: the engine in a process and the API both stand on this.
 
 workflows    definitions, versions, aliases
 submissions  starting executions; `backlog` refuses more than a store should hold
@@ -39,6 +39,8 @@ from penstock.stores.records import FeedEntry
 
 
 class Service:
+    """All use cases over one set of stores."""
+
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         stores: Stores,
@@ -52,7 +54,7 @@ class Service:
         """Without a `commit_feed` somebody calls `on_commit`: the orchestrator of this process."""
         self.stores, self.plans, self.settings = stores, plans, settings
         self.sandbox: Sandbox = sandbox or request_sandbox_of(settings)
-        """Where bodies and inputs of requests are looked at, if that may take long."""
+        """The sandbox in which bodies and inputs are looked at, if that may take long."""
         self.commit_subscription = (
             CommitSubscription(commit_feed, self._on_remote_commit, self.look_again)
             if commit_feed

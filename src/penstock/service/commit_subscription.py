@@ -20,10 +20,11 @@ from penstock.stores.records import FeedEntry
 log = logging.getLogger("penstock.service")
 
 PAUSE_SECONDS = 0.25
-"""Before the next try, when the subscription has broken off."""
+"""The pause before the next try, when the subscription has broken off."""
 LINGER_SECONDS = 2.0
-"""After the last one has gone: calls that wait come one after another, and beginning costs more
-than going on.
+"""How long the subscription outlives the last subscriber.
+
+Calls that wait come one after another, and beginning costs more than going on.
 """
 
 

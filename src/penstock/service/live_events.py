@@ -35,7 +35,7 @@ MOST_SHOWN = 80
 """Characters of an id, in a message about it."""
 FAR_AHEAD = 2**62
 START = "0"
-"""As an id: everything that there is, however many partitions it is in."""
+"""The id before the first event: everything that there is, however many partitions it is in."""
 SILENCE = (Batch([]),)
 
 
@@ -63,7 +63,7 @@ class LiveEvents:
         self._most_waiting, self._most_streams = most_waiting, most_streams
         self._streams: set[Buffer] = set()
         self._followers: dict[str, list[Buffer]] = {}
-        """Of single executions."""
+        """Buffers of readers of single executions."""
         self._tail = Tail(cold)
         self._closed = False
 
@@ -101,7 +101,10 @@ class LiveEvents:
                     buffer.put(batch)
 
     def look_again(self) -> None:
-        """Something may have been committed that nobody told of: everybody reads the store."""
+        """Have all readers read the store.
+
+        Something may have been committed that nobody told of.
+        """
         for buffers in self._followers.values():
             for buffer in buffers:
                 buffer.fall_behind()
@@ -128,7 +131,10 @@ class LiveEvents:
     async def follow(
         self, execution_id: str, after: int = 0, *, idle_seconds: float | None = None
     ) -> AsyncGenerator[Batch, None]:
-        """As `execution`, in batches: the first at once, and an empty one after each `idle_seconds` of silence."""
+        """An execution's lines in batches.
+
+        The first at once, and an empty one after each `idle_seconds` of silence.
+        """
         with self._stream() as buffer, self._following(execution_id, buffer):
             last = after
             while not buffer.ended:
@@ -181,7 +187,10 @@ class LiveEvents:
                 self._tail.leave(buffer)
 
     async def _stored(self, execution_id: str, last: int, buffer: Buffer) -> Iterator[Batch]:
-        """What the store has after `last`, at least one batch; from now on the buffer collects what it hasn't."""
+        """The stored lines after `last`, at least one batch.
+
+        From now on the buffer collects what it hasn't.
+        """
         buffer.collect()
         # with the last known line: if that is the end, nothing else will come
         lines = await self._cold.history(execution_id, max(last - 1, 0))
@@ -192,7 +201,11 @@ class LiveEvents:
         return of_execution(execution_id, lines)
 
     async def _beginning(self, after: str | None) -> Batch:
-        """What is left of an entry that was seen halfway, mostly nothing; its cursor is to read on from."""
+        """The first batch.
+
+        What is left of an entry that was seen halfway, mostly nothing; its cursor is to read on
+        from.
+        """
         if after is None:
             return batch_of([], self._tail.cursor)
         end = await self._cold.commits_end()
@@ -278,6 +291,9 @@ def _read_id(text: str, partitions: int) -> tuple[FeedCursor, int, int]:
 
 
 async def _let_others_go_first(batch: Batch) -> None:
-    """After a large one: sending needn't wait for anything, and a long history would have the loop to itself."""
+    """Let other tasks go first after a large batch.
+
+    Sending needn't wait for anything, and a long history would have the loop to itself.
+    """
     if len(batch.feed_lines) >= BATCH_LINES:
         await asyncio.sleep(0)

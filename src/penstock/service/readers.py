@@ -1,4 +1,4 @@
-"""What waits for one reader of live events, and the batches that all readers share."""
+"""Buffers of readers of live events, and the batches that all readers share."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from penstock.errors import StoreUnavailable
 from penstock.stores.records import FeedCursor, FeedEntry
 
 BATCH_LINES = 250
-"""About, so that encoding and sending a long history lets others have their turn."""
+"""Lines of a batch, about.
+
+So encoding and sending a long history lets others have their turn.
+"""
 
 
 class FeedLine(NamedTuple):
+    """A history line with the id that a reader goes on from."""
+
     seq: int
     id: str
     """Where to go on after it: `seq`, or in the commit feed a cursor with the line's index,
@@ -26,12 +31,14 @@ class FeedLine(NamedTuple):
 
 
 class Ending(NamedTuple):
+    """The end of an execution."""
+
     execution_id: str
     state: str
 
 
 class Batch:
-    """Some lines in order.
+    """A batch of history lines, in order.
 
     Every reader gets the same object, so what one makes of it serves the others.
     """
@@ -41,9 +48,12 @@ class Batch:
     def __init__(self, feed_lines: Sequence[FeedLine], ends: Ending | None = None) -> None:
         self.feed_lines = feed_lines
         self.ends = ends
-        """Of the last batch of an execution that has ended."""
+        """The execution's end, in the last batch of one that has ended."""
         self.encoded: bytes | None = None
-        """What the first reader has encoded; `bare` is the same without the lines of nodes."""
+        """The bytes that the first reader has encoded.
+
+        `bare` is the same without the lines of nodes.
+        """
         self.bare: bytes | None = None
         self.cursor: FeedCursor = ()
         """In the commit feed: where a reader is before it; `next_cursor` is behind it, and the entries
@@ -57,14 +67,17 @@ class Batch:
         return [feed_line.line for feed_line in self.feed_lines]
 
     def after(self, seq: int) -> Batch:
-        """Without what a reader of an execution already has."""
+        """This batch without what a reader of an execution already has."""
         feed_lines = self.feed_lines
         if not feed_lines or feed_lines[0].seq > seq:
             return self
         return Batch([feed_line for feed_line in feed_lines if feed_line.seq > seq], self.ends)
 
     def seen_from(self, cursor: FeedCursor) -> Batch:
-        """For a reader of all executions that isn't where most are: without what it has, and with ids of its own."""
+        """This batch for a reader of all executions that isn't where most are.
+
+        Without what it has, and with ids of its own.
+        """
         if cursor == self.cursor:
             return self
         return batch_of(
@@ -78,7 +91,7 @@ class Batch:
 
 
 def of_execution(execution_id: str, lines: Sequence[Transition]) -> Iterator[Batch]:
-    """At least one batch."""
+    """The lines of an execution as batches, at least one."""
     for start in range(0, max(len(lines), 1), BATCH_LINES):
         piece = lines[start : start + BATCH_LINES]
         feed_lines = [FeedLine(line.seq, str(line.seq), execution_id, line) for line in piece]
@@ -92,7 +105,10 @@ def ending_of(execution_id: str, lines: Sequence[Transition]) -> Ending | None:
 
 
 def of_feed_entries(feed_entries: Sequence[FeedEntry], cursor: FeedCursor) -> Iterator[Batch]:
-    """What comes after `cursor`. An entry isn't divided between batches."""
+    """Entries of the commit feed as batches, behind `cursor`.
+
+    An entry isn't divided between batches.
+    """
     first = size = 0
     for number, feed_entry in enumerate(feed_entries, start=1):
         size += len(feed_entry.lines)
@@ -102,7 +118,7 @@ def of_feed_entries(feed_entries: Sequence[FeedEntry], cursor: FeedCursor) -> It
 
 
 def batch_of(feed_entries: Sequence[FeedEntry], cursor: FeedCursor, seen: int = 0) -> Batch:
-    """Without the first lines of each entry that were `seen`."""
+    """Entries as one batch, without the first lines of each that were `seen`."""
     here, feed_lines = list(cursor), []
     for feed_entry in feed_entries:
         position, partition, name = (
@@ -128,7 +144,7 @@ def _around(here: list[int], partition: int) -> tuple[str, str]:
 
 
 class Buffer:
-    """What waits for one reader.
+    """A buffer: the batches that wait for one reader.
 
     When it is full it is dropped, and the reader goes back to the store.
     """
@@ -139,7 +155,7 @@ class Buffer:
         self._most = most
         self._batches: list[Batch] = []
         self.size = 0
-        """Lines in it."""
+        """Lines in the buffer."""
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
         self.closed = False
@@ -156,7 +172,10 @@ class Buffer:
         return True
 
     def collect(self) -> None:
-        """Before reading the store: what is committed after that reading isn't in it."""
+        """Begin to collect, before reading the store.
+
+        What is committed after that reading isn't in it.
+        """
         self.behind = False
 
     def put(self, batch: Batch) -> None:
@@ -180,7 +199,10 @@ class Buffer:
         self._wake()
 
     async def take(self, idle_seconds: float | None) -> list[Batch]:
-        """Everything that has come; nothing after a while of silence, or if the reader is behind or at the end."""
+        """Take the batches that have come.
+
+        None after a while of silence, or if the reader is behind or at the end.
+        """
         if not (self._batches or self.behind or self.closed):
             await self._wait(idle_seconds)
         batches, self._batches, self.size = self._batches, [], 0

@@ -17,8 +17,8 @@ log = logging.getLogger("penstock.service")
 
 PAGE_ENTRIES = 200
 PAUSE_SECONDS = 0.004
-"""Between two readings, so that a busy engine is asked some hundred times a second, not after each
-commit.
+"""The pause between two readings, so that a busy engine is asked some hundred times a second, not
+after each commit.
 """
 
 
@@ -34,7 +34,7 @@ class Tail:
         """Up to where the buffers have been given everything that they collect."""
 
     async def join(self, buffer: Buffer) -> None:
-        """`cursor` is known when this returns."""
+        """Give a buffer what comes. `cursor` is known when this returns."""
         self.buffers.add(buffer)
         if self._task is None:
             self._begun = asyncio.Event()
