@@ -79,7 +79,7 @@ async def read(port: int, path: str, count: int, out: Path) -> None:
 async def serving(engine: penstock.Engine) -> AsyncIterator[int]:
     app = FastAPI()
     problems.install(app)
-    app.include_router(events_routes(engine.service.feed))
+    app.include_router(events_routes(engine.service.live_events))
     config = uvicorn.Config(
         app, port=0, log_config=None, access_log=False, lifespan="off", ws="none", http="httptools"
     )
@@ -90,14 +90,14 @@ async def serving(engine: penstock.Engine) -> AsyncIterator[int]:
     try:
         yield server.servers[0].sockets[0].getsockname()[1]
     finally:
-        engine.service.feed.close()
+        engine.service.live_events.close()
         server.should_exit = True
         await running
 
 
 def note_commits(engine: penstock.Engine) -> dict[Key, float]:
     committed: dict[Key, float] = {}
-    publish = engine.service.feed.publish
+    publish = engine.service.live_events.on_commit
 
     def noted(changes: Sequence[Commands]) -> None:
         now = time.time()
@@ -105,7 +105,7 @@ def note_commits(engine: penstock.Engine) -> dict[Key, float]:
             committed.update(((commands.execution_id, line.seq), now) for line in commands.history)
         publish(changes)
 
-    engine.service.feed.publish = noted  # type: ignore[method-assign]
+    engine.service.live_events.on_commit = noted  # type: ignore[method-assign]
     return committed
 
 
@@ -170,7 +170,7 @@ async def measure(name: str, readers: int, folder: Path) -> None:
                 str(out),
             ]
             process = await asyncio.create_subprocess_exec(*command, stdin=asyncio.subprocess.PIPE)
-            while engine.service.feed.streams < readers:  # noqa: ASYNC110
+            while engine.service.live_events.streams < readers:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             committed.clear()  # these come from the store
 

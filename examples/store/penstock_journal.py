@@ -71,7 +71,7 @@ def open_stores(address: str, settings: Settings) -> JournalStores:
 
 class JournalStores:
     tiering = None  # hot and cold are one
-    events = None  # nobody else commits
+    commit_feed = None  # nobody else commits
 
     def __init__(self, path: Path, blobs: Path | None = None) -> None:
         self._journal = Journal(path)

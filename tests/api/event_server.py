@@ -15,7 +15,7 @@ from fastapi import FastAPI
 
 from penstock.api import problems
 from penstock.api.events import events_routes
-from penstock.service.feed import Feed
+from penstock.service.live_events import LiveEvents
 from tests.waiting import until
 
 SMALL_BUFFER = 4096
@@ -23,9 +23,13 @@ SMALL_BUFFER = 4096
 
 class Served:
     def __init__(
-        self, feed: Feed, server: uvicorn.Server, port: int, running: asyncio.Task[None]
+        self,
+        live_events: LiveEvents,
+        server: uvicorn.Server,
+        port: int,
+        running: asyncio.Task[None],
     ) -> None:
-        self.feed, self.server, self.port, self._running = feed, server, port, running
+        self.feed, self.server, self.port, self._running = live_events, server, port, running
 
     @property
     def url(self) -> str:
@@ -39,10 +43,10 @@ class Served:
 
 
 @asynccontextmanager
-async def served(feed: Feed, **options: float) -> AsyncIterator[Served]:
+async def served(live_events: LiveEvents, **options: float) -> AsyncIterator[Served]:
     app = FastAPI()
     problems.install(app)
-    app.include_router(events_routes(feed, **options), prefix="/api/v1")
+    app.include_router(events_routes(live_events, **options), prefix="/api/v1")
     # what the kernel keeps for a client that doesn't read is the same on every machine
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
@@ -50,7 +54,7 @@ async def served(feed: Feed, **options: float) -> AsyncIterator[Served]:
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve([listener]))
     await until(lambda: server.started or running.done(), "the server listens")
-    found = Served(feed, server, listener.getsockname()[1], running)
+    found = Served(live_events, server, listener.getsockname()[1], running)
     try:
         yield found
     finally:

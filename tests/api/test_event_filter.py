@@ -9,7 +9,7 @@ from typing import Any
 from penstock.api.events import encode, encode_bare
 from penstock.engine.commands import Transition
 from penstock.service.readers import Batch, batch_of
-from penstock.stores.records import FeedPart
+from penstock.stores.records import FeedEntry
 from tests.api.event_server import Served, connected, refusal
 from tests.api.test_events import over_http
 from tests.service.chronicle import Chronicle
@@ -105,7 +105,7 @@ def test_what_is_left_out_costs_a_client_nothing_on_the_wire() -> None:
     async def scenario(chronicle: Chronicle, server: Served) -> None:
         await chronicle.record_intents("a")
         async with connected(server, BARE) as (response, _):
-            await until(lambda: chronicle.feed.streams == 1, "it listens")
+            await until(lambda: chronicle.live_events.streams == 1, "it listens")
             feeds = chronicle.cold.feeds
             for _ in range(50):
                 await chronicle.commit("a", 5)
@@ -127,7 +127,7 @@ def a_batch() -> Batch:
         Transition(seq, 1.0, "" if seq == 2 else f"n{seq}", "PENDING", "RUNNING", 1)
         for seq in range(1, 5)
     ]
-    return batch_of([FeedPart(7, "a", lines)], (6,))
+    return batch_of([FeedEntry(7, "a", lines)], (6,))
 
 
 def test_a_batch_is_encoded_once_for_all_who_want_it_whole_and_once_for_all_others() -> None:

@@ -42,9 +42,9 @@ def over_http(
     async def main() -> None:
         chronicle = await Chronicle.begin(path, streams_max=streams)
         try:
-            async with served(chronicle.feed, **options) as server:
+            async with served(chronicle.live_events, **options) as server:
                 await scenario(chronicle, server)
-            assert chronicle.feed.streams == 0
+            assert chronicle.live_events.streams == 0
         finally:
             await chronicle.end()
 
@@ -169,7 +169,7 @@ def test_one_stream_too_many_is_refused_and_told_when_to_come_back() -> None:
                 status, problem, headers = await refusal(server, path)
                 assert (status, problem["code"]) == (503, "too_many_streams")
                 assert int(headers["Retry-After"]) > 0
-        await until(lambda: chronicle.feed.streams == 0, "clients that went leave room")
+        await until(lambda: chronicle.live_events.streams == 0, "clients that went leave room")
         async with connected(server, "/events") as (response, _):
             assert response.status == 200
 
@@ -253,7 +253,7 @@ def test_a_hundred_readers_of_one_execution_get_the_same_bytes() -> None:
                 return await response.content.read()
 
         readers = [asyncio.create_task(read()) for _ in range(100)]
-        await until(lambda: chronicle.feed.streams == 100, "all readers listen")
+        await until(lambda: chronicle.live_events.streams == 100, "all readers listen")
         for _ in range(20):
             await chronicle.commit("a", 5)
         await chronicle.finish("a")
@@ -298,21 +298,21 @@ def test_a_client_that_does_not_read_holds_nobody_up_and_later_gets_every_event_
 
     async def main() -> None:
         async with penstock.Engine(MemoryStores(time.time)) as engine:
-            feed = engine.service.feed
-            async with served(feed) as server:
+            live_events = engine.service.live_events
+            async with served(live_events) as server:
                 slow, slow_of_all = Sleeper(), Sleeper()
                 await slow_of_all.ask(server, "/events")
                 execution = await engine.start(document)
                 await slow.ask(server, f"/executions/{execution.id}/events")
-                await until(lambda: feed.streams == 2, "both wait")
+                await until(lambda: live_events.streams == 2, "both wait")
                 peak = 0
                 ended = asyncio.ensure_future(execution.result())
                 while not ended.done():
                     await asyncio.wait((ended,), timeout=0.002)
-                    peak = max(peak, feed.waiting)
+                    peak = max(peak, live_events.waiting)
                 assert (await ended).completed  # while nobody reads
-                assert feed.streams == 2
-                assert peak < 2 * (feed._waiting_max + 1)
+                assert live_events.streams == 2
+                assert peak < 2 * (live_events._waiting_max + 1)
                 events = [event async for event in Events(slow.lines())]
                 assert events[-1]["event"] == "end"
                 assert numbers(events) == list(range(1, len(events)))
@@ -329,9 +329,9 @@ def test_a_client_that_goes_without_reading_frees_its_stream() -> None:
         await chronicle.commit("a", 3_000)
         sleeper = Sleeper()
         await sleeper.ask(server, "/executions/a/events")
-        await until(lambda: chronicle.feed.streams == 1, "it has begun")
+        await until(lambda: chronicle.live_events.streams == 1, "it has begun")
         sleeper.socket.close()
-        await until(lambda: chronicle.feed.streams == 0, "it has gone")
+        await until(lambda: chronicle.live_events.streams == 0, "it has gone")
 
     over_http(scenario)
 
@@ -342,8 +342,8 @@ def test_a_client_that_never_reads_loses_its_stream_after_the_longest_time() -> 
         await chronicle.commit("a", 3_000)
         sleeper = Sleeper()
         await sleeper.ask(server, "/executions/a/events")
-        await until(lambda: chronicle.feed.streams == 1, "it has begun")
-        await until(lambda: chronicle.feed.streams == 0, "its time is over")
+        await until(lambda: chronicle.live_events.streams == 1, "it has begun")
+        await until(lambda: chronicle.live_events.streams == 0, "its time is over")
         sleeper.socket.close()
 
     over_http(scenario, stream_seconds_max=0.2)

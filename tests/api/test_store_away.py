@@ -311,7 +311,7 @@ def test_ready_says_whether_each_store_answers(
             assert shown.status == 503
             assert any("away" in check.get("detail", "") for check in shown.json["checks"].values())
             part.error = None
-        api.cold.hangs |= {"feed_end", "get_workflow"}
+        api.cold.hangs |= {"commits_end", "get_workflow"}
         assert await status() == 503
         api.cold.hangs.clear()
         assert await status() == 200

@@ -1,4 +1,4 @@
-"""The history of one execution and the feed of all: every line once, in order, from any place on."""
+"""The history of one execution and the commit feed: every line once, in order, from any cursor on."""
 
 from penstock.contract import contract_tests
 from tests.contract.suite import STORES

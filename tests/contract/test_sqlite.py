@@ -153,13 +153,16 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
         assert [row.execution_id for row in await stores.cold.search(Search(until=11.0))] == [
             "late"
         ]
-        assert [part.execution_id for part in await stores.cold.feed((0,))] == ["over", "over"]
+        assert [part.execution_id for part in await stores.cold.read_commits((0,))] == [
+            "over",
+            "over",
+        ]
 
     async def go_on(stores: SqliteStores) -> None:
         await stores.cold.trigger("waiting", None, {})
         owner = await Owner.of(stores)
         await owner.commit(started("waiting"))
-        assert [part.execution_id for part in await stores.cold.feed((2,))] == ["waiting"]
+        assert [part.execution_id for part in await stores.cold.read_commits((2,))] == ["waiting"]
         numbers = [row.n for row in await stores.cold.search(Search())]
         assert numbers == sorted(set(numbers), reverse=True)
 

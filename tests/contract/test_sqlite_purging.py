@@ -145,15 +145,15 @@ def test_positions_in_the_feed_and_numbers_of_dead_letters_go_on(tmp_path):
     async def work(engine: Engine) -> tuple[Any, int]:
         await finished(engine, HALF)
         dead_letters = await engine.stores.cold.dead_letters(DeadLetterSearch(closed=True))
-        return await engine.stores.cold.feed_end(), dead_letters[0].id
+        return await engine.stores.cold.commits_end(), dead_letters[0].id
 
     end, dead_letter = on_engine(path, work)
     purge(path, later())
     purge(path, later())
 
     async def look(engine: Engine) -> None:
-        assert await engine.stores.cold.feed_end() == end
-        assert await engine.stores.cold.feed((0,)) == []
+        assert await engine.stores.cold.commits_end() == end
+        assert await engine.stores.cold.read_commits((0,)) == []
 
     on_engine(path, look)
     after, next_dead_letter = on_engine(path, work)

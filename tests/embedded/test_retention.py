@@ -111,7 +111,7 @@ def test_what_a_killed_process_had_half_forgotten_is_forgotten_by_the_next(tmp_p
         await stores._writer.submit(lambda connection: forgetting.forget(connection, 1e12, numbers))
         await stores.close()
         stores = SqliteStores(tmp_path / "work.db")
-        assert await stores.cold.feed((0,)) == []
+        assert await stores.cold.read_commits((0,)) == []
         await stores.forget(1e12)
         await stores.close()
 

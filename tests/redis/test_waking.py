@@ -6,21 +6,21 @@ from penstock.stores.redis.waking import Waker
 from tests.redis.stores_under_test import open_stores
 
 
-def test_news_that_come_between_a_fetch_and_its_empty_answer_are_kept() -> None:
-    """The fetch and the reading of news have connections of their own, so the answers may come in any order."""
+def test_a_wakeup_between_a_fetch_and_its_empty_answer_is_kept() -> None:
+    """The fetch and the reading of wake-ups have connections of their own, so the answers may come in any order."""
 
     async def scenario() -> None:
         async with open_stores() as stores:
             waker = Waker(stores.server)
-            ((partition, news),) = waker.hopeful()
+            ((partition, wakeups),) = waker.hopeful()
             await stores.hand_out("a")
-            waker.found_empty(partition, news)
+            waker.found_empty(partition, wakeups)
             assert waker.hopeful() == []
             async with asyncio.timeout(10):
                 await waker.wait()
-            ((partition, news),) = waker.hopeful()
+            ((partition, wakeups),) = waker.hopeful()
             waker._hope([partition])  # heard meanwhile
-            waker.found_empty(partition, news)
+            waker.found_empty(partition, wakeups)
             assert [each for each, _ in waker.hopeful()] == [partition]
             await waker.close()
 

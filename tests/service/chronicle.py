@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from penstock.engine.commands import Commands, ExecutionRecord, Transition
 from penstock.engine.states import ExecutionState
-from penstock.service.feed import Feed
+from penstock.service.live_events import LiveEvents
 from penstock.service.readers import Batch
 from penstock.stores.base import Intent, Lease, Stores
 from penstock.stores.commit_plan import plan_commit
@@ -32,9 +32,9 @@ class Watched:
         self.histories += 1
         return await self._around(self._cold.history, execution_id, after)
 
-    async def feed(self, after: Any, limit: int = 500) -> Any:
+    async def read_commits(self, after: Any, limit: int = 500) -> Any:
         self.feeds += 1
-        return await self._around(self._cold.feed, after, limit)
+        return await self._around(self._cold.read_commits, after, limit)
 
     async def _around(self, call: Any, *arguments: Any) -> Any:
         if self.before:
@@ -50,7 +50,7 @@ class Chronicle:
         self.stores: Stores = stores
         self._lease = lease
         self.cold: Any = Watched(stores.cold)
-        self.feed = Feed(self.cold, **limits)
+        self.live_events = LiveEvents(self.cold, **limits)
         self._last: dict[str, int] = {}
 
     @classmethod
@@ -66,7 +66,7 @@ class Chronicle:
         return chronicle
 
     async def end(self) -> None:
-        self.feed.close()
+        self.live_events.close()
         await self.stores.close()
 
     async def record_intents(self, *names: str) -> None:
@@ -108,12 +108,12 @@ class Chronicle:
         lease.commit_number += 1
         self._last[commands.execution_id] = commands.history[-1].seq
         if told:
-            self.feed.publish([(commands.execution_id, commands.history)])
+            self.live_events.on_commit([(commands.execution_id, commands.history)])
 
 
 def seqs(batches: list[Batch]) -> list[int]:
-    return [entry.line.seq for batch in batches for entry in batch.entries]
+    return [entry.line.seq for batch in batches for entry in batch.feed_lines]
 
 
 def ids(batches: list[Batch]) -> list[str]:
-    return [entry.id for batch in batches for entry in batch.entries]
+    return [entry.id for batch in batches for entry in batch.feed_lines]

@@ -178,7 +178,7 @@ def test_once_it_is_stored_the_answer_is_positive_though_nobody_could_be_told() 
     over_slow_stores(scenario)
 
 
-def test_what_waits_for_its_trigger_is_no_news_for_the_hot_store() -> None:
+def test_what_waits_for_its_trigger_is_not_told_to_the_hot_store() -> None:
     async def scenario(slow: Slow) -> None:
         await slow.submit(waits=True)
         assert slow.appended == []

@@ -199,7 +199,7 @@ class Rows:
         self.records: dict[str, bytes] = {}
         self.changes: dict[str, list[bytes]] = {}
         self.dead_letters: list[bytes] = []
-        self.feed: list[tuple[str, bytes]] = []
+        self.commit_feed: list[tuple[str, bytes]] = []
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
         self._versions: dict[str, tuple[int, int]] = {}
@@ -373,7 +373,7 @@ class MemoryTiering:
 
 
 class TieredStores:
-    events = None
+    commit_feed = None
 
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
         self.hot = TieredHotStore(clock, partitions)

@@ -70,7 +70,7 @@ WAITS = {"receive", "fetch"}
 class Wire:
     """`faults` counts what happened, so that a test can show that it did."""
 
-    events = None
+    commit_feed = None
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ class Watched(Desk):
         self.meter = Meter(self.metrics, lambda: self.now)
 
     def _note(self, _plan: object, changes: list[Commands], _ended: object) -> None:
-        self.meter.committed(changes)
+        self.meter.on_commit(changes)
 
 
 def test_a_hop_and_a_wait_are_measured_from_the_decision_and_from_its_commit() -> None:
@@ -102,7 +102,7 @@ def test_the_memory_of_commits_does_not_grow() -> None:
     for number in range(5 * metering.REMEMBERED):
         now = float(number + 1)
         line = Transition(1, now, "a", NodeState.PENDING, NodeState.QUEUED, 1)
-        meter.committed(
+        meter.on_commit(
             [Commands("e", history=[line], nodes={"a": NodeRun("a", NodeState.QUEUED, 1, now)})]
         )
     assert len(meter._landed) + len(meter._landed_before) <= 2 * metering.REMEMBERED + 1
@@ -111,7 +111,7 @@ def test_the_memory_of_commits_does_not_grow() -> None:
 def test_a_resumed_execution_has_not_started_again() -> None:
     metrics = Metrics()
     line = Transition(9, 1.0, "", ExecutionState.PAUSED, ExecutionState.RUNNING, 0)
-    Meter(metrics, lambda: 1.0).committed([Commands("e", history=[line], record=object())])  # type: ignore[arg-type]
+    Meter(metrics, lambda: 1.0).on_commit([Commands("e", history=[line], record=object())])  # type: ignore[arg-type]
     assert metrics.executions_started == 0
 
 

@@ -27,7 +27,7 @@ Needed: TypeAlias = Scope | Literal["open"]
 OPEN: Final = "open"
 BASE = "/api/v1"
 PREFIXES = ("", "/api", "/v1", "/api/v1")
-"""Of the compatible routes."""
+"""Path prefixes of the compatible routes."""
 READING = frozenset({"GET", "HEAD"})
 CALLER, ROUTE, RECHECK = "penstock.caller", "penstock.route", "penstock.recheck"
 """Where a request carries its `Caller`, the `Found` route if there is one, and a call that
@@ -37,19 +37,23 @@ _RANKS: dict[Needed, int] = {OPEN: 0, **{scope: rank for rank, scope in enumerat
 
 
 class Caller(NamedTuple):
+    """Who sends a request."""
+
     key_id: str = ""
-    """Empty where the service is open."""
+    """The API key's id; empty where the service is open."""
     name: str = ""
     scopes: tuple[Scope, ...] = ()
-    """None: nobody that is known here."""
+    """The scopes of the caller's key; None: nobody that is known here."""
     address: str = ""
 
 
 class Rule(NamedTuple):
+    """What a route needs, and what the audit log says of it."""
+
     scope: Needed
     operation: str
     object: str
-    """`{0}` is the path's first parameter."""
+    """What the audit log names; `{0}` is the path's first parameter."""
     changes: bool
 
 
@@ -157,13 +161,15 @@ def _rules() -> Iterator[tuple[tuple[str, str], Rule]]:
 
 
 TABLE: Mapping[tuple[str, str], Rule] = dict(_rules())
-"""By method and path; the names of parameters are left out."""
+"""The rule of each route, by method and path; the names of parameters are left out."""
 
 
 class Found(NamedTuple):
+    """The route of a request, with its parameters."""
+
     rule: Rule
     scope: Needed
-    """The strictest of all routes that this request could mean."""
+    """The scope that it needs: the strictest of all routes that this request could mean."""
     params: Mapping[str, str]
 
 
@@ -179,7 +185,10 @@ class Routes:
     def __init__(self) -> None:
         self._fixed: dict[tuple[str, str], Found] = {}
         self._groups: dict[str, dict[str, list[_Route]]] = {}
-        """By method, then by what all paths of a route begin with: most are ruled out by that."""
+        """Routes by method, then by what all paths of a route begin with.
+
+        Most are ruled out by that.
+        """
 
     def add(self, method: str, path: str, pattern: re.Pattern[str], rule: Rule) -> None:
         start, parameter, _ = path.partition("{")
@@ -194,7 +203,7 @@ class Routes:
         )
 
     def close(self) -> Routes:
-        """A path without parameters may also be one of a route with: ruled on once, here."""
+        """Rule on paths without parameters, which may also fit a route with parameters."""
         for (method, path), found in self._fixed.items():
             self._fixed[method, path] = _strictest([found, *self._search(method, path)])
         return self
@@ -208,7 +217,7 @@ class Routes:
         return _strictest(found) if found else None
 
     def methods(self, path: str) -> list[str]:
-        """Those of the narrowest route that fits this path, for an answer of 405.
+        """The methods of the narrowest route that fits this path, for an answer of 405.
 
         `/workflows/validate` could be a workflow's name too; that isn't what somebody who asks for
         it means.
@@ -248,7 +257,7 @@ def _strictest(found: list[Found]) -> Found:
 
 
 def check_routes(app: FastAPI) -> Routes:
-    """All routes of the app, to be called when it has them all.
+    """The app's routes with their rules; to be called when it has them all.
 
     Raises `RouteMissing` if one isn't in the table.
     """

@@ -63,7 +63,7 @@ def create_app(  # noqa: PLR0913 -- what it is made of
             service, fleet
         ),  # before the workflows, whose names may have slashes in them
         workflows.routes(service, bodies),
-        events.events_routes(service.feed),
+        events.events_routes(service.live_events),
         executions.routes(service, bodies),
         bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),

@@ -49,7 +49,10 @@ async def run_audit_retention(
     *,
     each_seconds: float = FORGET_EACH_SECONDS,
 ) -> None:
-    """For ever: delete lines that are older than so many days. 0 keeps all of them."""
+    """Delete lines of the audit log, for ever: those that are older than so many days.
+
+    0 keeps all of them.
+    """
     while days:
         try:
             is_more = True
@@ -89,7 +92,7 @@ class AuditLog:
         self._writing: set[asyncio.Task[None]] = set()
 
     async def write(self, line: AuditLine) -> None:
-        """Until it is stored.
+        """Write a line, and wait until it is stored.
 
         A store that fails or hangs holds nobody up: then the log has the line.
         """
@@ -105,7 +108,7 @@ class AuditLog:
         await asyncio.shield(batch.done)
 
     async def drain(self) -> None:
-        """What is still being written; before the store is closed."""
+        """Wait for lines that are still being written; before the store is closed."""
         while self._batch or self._writing:
             await asyncio.gather(*self._writing, asyncio.sleep(0))
 
@@ -179,7 +182,10 @@ class AuditMiddleware:
 
 
 def line_of(scope: Request, status: int) -> AuditLine | None:
-    """This request's line as it will be if it ends like this, for whoever writes it with the change itself."""
+    """The audit line of a request that ends with this status.
+
+    For whoever writes it with the change itself.
+    """
     found: Found | None = scope.get(ROUTE)
     return None if found is None else _line(scope, found, scope.get(AUDIT, {}), time.time(), status)
 

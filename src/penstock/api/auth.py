@@ -175,7 +175,10 @@ class Access:
         return None
 
     def _unknown(self, scope: Request) -> Response | None:
-        """Neither who nor what; who comes first, so that strangers can't find out what there is."""
+        """The refusal of a request that has no good key, or no route.
+
+        Who comes first, so that strangers can't find out what there is.
+        """
         found: Found | None = scope.get(ROUTE)
         caller: Caller = scope.get(CALLER, Caller())
         if not caller.scopes and needed(scope, found) != OPEN:
@@ -211,7 +214,7 @@ def needed(scope: Request, found: Found | None) -> Needed:
 
 
 def _path(scope: Request) -> str:
-    """As the router has it: without the path that the app is mounted under."""
+    """The path as the router has it: without the path that the app is mounted under."""
     path: str = scope["path"]
     root = scope.get("root_path", "")
     return path[len(root) :] if root and path.startswith(root + "/") else path

@@ -1,6 +1,9 @@
-"""Reading what was sent: a limit on its size, strict JSON, then the JSON Schema that the OpenAPI document shows.
+"""Reading request bodies.
 
-The same schema describes and checks, so the two can't disagree. Pydantic isn't asked: it would read `"1"` as 1.
+A limit on the size, strict JSON, then the JSON Schema that the OpenAPI document shows.
+
+The same schema describes and checks, so the two can't disagree. Pydantic isn't asked: it would read
+`"1"` as 1.
 """
 
 from __future__ import annotations
@@ -37,6 +40,8 @@ MALFORMED = ("malformed_json", "not_utf8")
 
 
 class Bodies:
+    """Reads and checks request bodies."""
+
     def __init__(self, limits: Limits, sandbox: Sandbox) -> None:
         self._limits, self._sandbox = limits, sandbox
         self._bytes_max = limits.max_bytes + ROOM_BYTES
@@ -70,7 +75,7 @@ class Bodies:
         return value
 
     async def _parse(self, data: bytes, request: Request) -> Any:
-        """Raises `InvalidWorkflow`."""
+        """The body as JSON. Raises `InvalidWorkflow`."""
         if len(data) < LARGE_BYTES:
             return parse(data, limits=self._whole)
         if data.count(b",") + data.count(b":") < MANY_VALUES:
@@ -118,7 +123,7 @@ class Bodies:
         )
 
     def check(self, value: Any, schema: Mapping[str, Any]) -> None:
-        """Raises `Refused` with every mistake."""
+        """Check a body against its schema. Raises `Refused` with every mistake."""
         validator = self._validators.get(schema["title"])
         if validator is None:
             validator = self._validators[schema["title"]] = compile_schema(schema)
@@ -130,7 +135,7 @@ class Bodies:
 
 
 def refused(error: InvalidWorkflow) -> Refused:
-    """JSON that can't be read, or holds what we can't keep."""
+    """The refusal of JSON that can't be read, or holds what we can't keep."""
     first = error.problems[0]
     problems = [msgspec.to_builtins(each) for each in error.problems]
     if first.code in MALFORMED:

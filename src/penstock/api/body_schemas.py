@@ -1,4 +1,7 @@
-"""What a body must be: JSON Schemas that describe it in the OpenAPI document and check it."""
+"""The schemas of request bodies.
+
+They describe bodies in the OpenAPI document, and check them.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from penstock.stores.base import ControlRequest
 BulkControl: TypeAlias = ControlRequest | Literal["retry"]
 RETRY: Final = "retry"
 REQUESTS_AT_ONCE_MAX = 16
-"""Of one call: the store has others to serve."""
+"""Executions of one call that are controlled at once: the store has others to serve."""
 
 
 def routes(service: Service, bodies: Bodies) -> APIRouter:

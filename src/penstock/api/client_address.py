@@ -46,7 +46,10 @@ class TrustedProxies:
 
 
 def limited_part(address: str) -> str:
-    """What a limit counts: of IPv6 the network, since whoever has one address there has 2^64."""
+    """The part of an address that a rate limit counts.
+
+    Of IPv6 the network, since whoever has one address there has 2^64.
+    """
     if ":" not in address:
         return address
     return str(ip_network((address.partition("%")[0], 64), strict=False))

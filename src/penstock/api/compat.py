@@ -39,9 +39,9 @@ from penstock.stores.records import DeadLetterSearch, Search
 from penstock.telemetry import traces
 
 PREFIXES = ("/api/v1", "", "/api", "/v1")
-"""The first one is in the OpenAPI document."""
+"""Path prefixes of these routes; the first one is in the OpenAPI document."""
 API = "/api/v1"
-"""Where the plural, `/workflows`, is a route of the main API."""
+"""The prefix where the plural, `/workflows`, is a route of the main API."""
 LETTER_ID_DIGITS_MAX = 18
 UNPROCESSABLE, BAD_REQUEST = 422, 400
 
@@ -49,7 +49,11 @@ Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
 
 
 class CompatRoute(APIRoute):
-    """These clients know 400 for whatever is wrong with what they sent, and an `error_code` in the answer."""
+    """A route of the compatible API.
+
+    Its clients know 400 for whatever is wrong with what they sent, and an `error_code` in the
+    answer.
+    """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
@@ -64,7 +68,7 @@ class CompatRoute(APIRoute):
 
 
 def _with_error_code(error: PenstockError | Refused | RequestValidationError, path: str) -> Refused:
-    """The same problem, also under the names that other implementations give to its parts."""
+    """A problem document that also has the names that other implementations give to its parts."""
     answered = answer_to(error)
     problem: dict[str, Any] = msgspec.json.decode(bytes(answered.body))
     status, code, detail = problem["status"], problem["code"], problem["detail"]
@@ -85,7 +89,10 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
 
 
 def compat_routes(service: Service) -> APIRouter:
-    """To be included before the main API, whose names of workflows may have a slash in them."""
+    """The compatible routes.
+
+    To be included before the main API, whose names of workflows may have a slash in them.
+    """
     router = APIRouter(route_class=CompatRoute, tags=["compatible"])
     workflows, dead_letters = (
         Workflows(service, Bodies(service.workflows.limits, service.sandbox)),
@@ -105,6 +112,8 @@ def compat_routes(service: Service) -> APIRouter:
 
 
 class Workflows:
+    """Workflows and executions of the compatible routes."""
+
     def __init__(self, service: Service, bodies: Bodies) -> None:
         self._service, self._bodies = service, bodies
 
@@ -186,6 +195,8 @@ class Workflows:
 
 
 class DeadLetters:
+    """Dead letters of the compatible routes."""
+
     def __init__(self, service: Service) -> None:
         self._dead_letters = service.dead_letters
 
@@ -324,7 +335,7 @@ def _add(
 
 
 def _check_operator(request: Request) -> None:
-    """Starting what waits is for who may submit; running again what failed is not."""
+    """Raise unless the caller may retry: who may submit may only start what waits."""
     caller: Caller | None = request.scope.get(CALLER)
     if caller is not None and not includes(caller.scopes, "operate"):
         detail = "the execution failed, and a retry needs a key with the scope 'operate'"

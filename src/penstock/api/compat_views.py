@@ -229,7 +229,7 @@ ERROR_CODES = {
     "invalid_input": ("invalid_input", "INVALID_INPUT"),
     "not_found": ("execution_not_found", "EXECUTION_NOT_FOUND"),
 }
-"""By our code: the `error_code` of the answer, and that inside `error`.
+"""Error codes by our code: the `error_code` of the answer, and that inside `error`.
 
 The implementations differ in both.
 """
@@ -272,7 +272,10 @@ def names(execution_id: str, workflow: str, version: int, status: str) -> dict[s
 
 
 def status_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    """`shown` is the execution as the API has it: the one that was asked for, or a retry of it."""
+    """The status of an execution.
+
+    `shown` is the execution as the API has it: the one that was asked for, or a retry of it.
+    """
     states = {name: node["state"] for name, node in shown["nodes"].items()}
     return {
         **_heading(asked, shown),
@@ -308,7 +311,10 @@ def task_id(execution_id: str, node_id: str) -> str:
 
 
 def entry(row: DeadLetterRow) -> dict[str, Any]:
-    """The first three keys in this order: scripts look for them with grep."""
+    """A dead letter as an entry.
+
+    The first three keys come in this order: scripts look for them with grep.
+    """
     shown = dead_letter_view(row)
     return {
         "id": str(row.id),
@@ -354,7 +360,7 @@ def _heading(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _message(shown: Mapping[str, Any]) -> str:
-    """One line for people."""
+    """An error's message as one line for people."""
     state = shown["state"]
     if state == "PENDING":
         return "Workflow waits for its trigger"
@@ -378,7 +384,7 @@ def _node(node_id: str, node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _progress(state: str, states: list[str]) -> dict[str, Any]:
-    """A skipped node is done: an execution that completes ends at 100."""
+    """The progress in percent. A skipped node is done: an execution that completes ends at 100."""
     total, done = len(states), states.count("COMPLETED") + states.count("SKIPPED")
     share = 100.0 if state == "COMPLETED" else (1000 * done // total) / 10 if total else 0.0
     return {

@@ -22,7 +22,10 @@ from penstock.stores.records import DeadLetterSearch
 
 Filter = Annotated[str | None, Query(max_length=1024)]
 DeadLetterId = Annotated[int, Path(ge=1, le=2**53)]
-"""Of the path. The parameter is `letter_id` in the OpenAPI document, which is public."""
+"""The id of a dead letter in the path.
+
+The parameter is `letter_id` in the OpenAPI document, which is public.
+"""
 
 
 def routes(service: Service, bodies: Bodies) -> APIRouter:

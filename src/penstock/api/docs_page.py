@@ -55,7 +55,11 @@ def docs_routes(openapi: Callable[[], Mapping[str, Any]]) -> APIRouter:
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """Every text of the document is escaped: names of parameters come from code, but need not for ever."""
+    """The page as HTML.
+
+    Every text of the document is escaped: names of parameters come from code, but need not for
+    ever.
+    """
     info = document["info"]
     title = f"{escape(info['title'])} {escape(info['version'])}"
     return "".join(

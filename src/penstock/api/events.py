@@ -26,19 +26,19 @@ from penstock.api.problems import Refused
 from penstock.api.rate_limit import who
 from penstock.errors import StoreError
 from penstock.orchestrator.view import history_view
-from penstock.service.feed import Feed, NoSuchEvent, TooManyStreams
 from penstock.service.keys import includes
-from penstock.service.readers import Batch, Entry
+from penstock.service.live_events import LiveEvents, NoSuchEvent, TooManyStreams
+from penstock.service.readers import Batch, FeedLine
 
 log = logging.getLogger("penstock.api")
 
 HEARTBEAT_SECONDS = 15.0
 STREAM_SECONDS_MAX = 3600.0
 RECHECK_SECONDS = 2.0
-"""How often it is asked whether the caller may still read."""
+"""How often a stream asks whether the caller may still read."""
 STREAMS_PER_CALLER_MAX = 100
 LAST_WORD_SECONDS = 1.0
-"""For ending a stream properly, if its client doesn't read."""
+"""How long ending a stream may take, if its client doesn't read."""
 FULL_SECONDS = "5"
 """When a client that was one too many may try again."""
 END_ID = "end"
@@ -73,7 +73,7 @@ EVENT = {
 
 
 def events_routes(
-    feed: Feed,
+    live_events: LiveEvents,
     *,
     heartbeat_seconds: float = HEARTBEAT_SECONDS,
     stream_seconds_max: float = STREAM_SECONDS_MAX,
@@ -96,7 +96,7 @@ def events_routes(
         event_id = last_event_id or after or "0"
         if event_id == END_ID:
             return Response(status_code=204)
-        batches = feed.follow(execution_id, int(event_id), idle_seconds=idle)
+        batches = live_events.follow(execution_id, int(event_id), idle_seconds=idle)
         return EventStream(batches, stream_seconds_max, idle, callers)
 
     @router.get(
@@ -111,7 +111,7 @@ def events_routes(
             bool, Query(description="Also the changes of nodes, not only of executions.")
         ] = True,
     ) -> Response:
-        batches = feed.everything(last_event_id or after or None, idle_seconds=idle)
+        batches = live_events.everything(last_event_id or after or None, idle_seconds=idle)
         return EventStream(batches, stream_seconds_max, idle, callers, nodes=nodes)
 
     return router
@@ -127,6 +127,8 @@ def _operation(name: str, summary: str, *errors: int) -> dict[str, Any]:
 
 
 class EventStream(Response):
+    """An answer of Server-Sent Events, for as long as its client reads."""
+
     media_type = "text/event-stream"
 
     def __init__(
@@ -182,7 +184,7 @@ class EventStream(Response):
             await asyncio.gather(sending, gone, refused, return_exceptions=True)
 
     async def _first(self) -> Batch:
-        """Whatever is wrong comes out here, before anything has been sent."""
+        """The first batch: whatever is wrong comes out here, before anything has been sent."""
         try:
             return await anext(self._batches)
         except TooManyStreams as error:
@@ -218,9 +220,9 @@ class EventStream(Response):
         async for batch in self._batches:
             text = self._encode(batch)
             if (
-                batch.entries and not text
+                batch.feed_lines and not text
             ):  # nothing in it for this client, so it may have heard nothing for long
-                event_id = batch.entries[-1].id
+                event_id = batch.feed_lines[-1].id
                 if clock() - sent_at < self._idle:
                     continue
             await _send_text(text or _heartbeat(event_id), send)
@@ -240,7 +242,7 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -
 
 
 async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
-    """The caller was let in when the stream began; this is when it wouldn't be any more."""
+    """Set `stop` when the caller, who was let in when the stream began, wouldn't be any more."""
     recheck: Callable[[], Awaitable[Caller]] | None = scope.get(RECHECK)
     while recheck is not None:
         await asyncio.sleep(RECHECK_SECONDS)
@@ -251,7 +253,10 @@ async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
 
 
 def _heartbeat(event_id: str) -> bytes:
-    """With a place, whoever comes back doesn't have to go through what was left out for them again."""
+    """A heartbeat.
+
+    With an id, whoever comes back doesn't have to go through what was left out for them again.
+    """
     return b"%bid: %b\n\n" % (HEARTBEAT[:-1], event_id.encode()) if event_id else HEARTBEAT
 
 
@@ -265,31 +270,32 @@ async def _gone(receive: Receive) -> None:
 
 
 def encode(batch: Batch) -> bytes:
-    """As events; what the first reader has encoded serves all others."""
+    """A batch as Server-Sent Events; what the first reader has encoded serves all others."""
     if batch.encoded is None:
-        batch.encoded = _events(batch.entries) + _end(batch)
+        batch.encoded = _events(batch.feed_lines) + _end(batch)
     return batch.encoded
 
 
 def encode_bare(batch: Batch) -> bytes:
-    """As `encode`, without the lines of nodes.
+    """A batch as `encode` has it, without the lines of nodes.
 
     The ids are the same, so each is a place to go on from.
     """
     if batch.bare is None:
-        batch.bare = _events([entry for entry in batch.entries if not entry.line.node_id]) + _end(
-            batch
-        )
+        batch.bare = _events(
+            [feed_line for feed_line in batch.feed_lines if not feed_line.line.node_id]
+        ) + _end(batch)
     return batch.bare
 
 
-def _events(entries: Sequence[Entry]) -> bytes:
-    items = history_view([entry.line for entry in entries])
-    for item, entry in zip(items, entries, strict=True):
-        item["execution_id"] = entry.execution_id
+def _events(feed_lines: Sequence[FeedLine]) -> bytes:
+    items = history_view([feed_line.line for feed_line in feed_lines])
+    for item, feed_line in zip(items, feed_lines, strict=True):
+        item["execution_id"] = feed_line.execution_id
     texts = [
-        b"id: %b\nevent: transition\ndata: %b\n\n" % (entry.id.encode(), msgspec.json.encode(item))
-        for item, entry in zip(items, entries, strict=True)
+        b"id: %b\nevent: transition\ndata: %b\n\n"
+        % (feed_line.id.encode(), msgspec.json.encode(item))
+        for item, feed_line in zip(items, feed_lines, strict=True)
     ]
     return b"".join(texts)
 

@@ -33,7 +33,7 @@ from penstock.telemetry import traces
 WAIT_SECONDS_MAX = 60.0
 NAME_LENGTH = 200
 STARTS_AT_ONCE = 3
-"""Of a batch, in one turn of the loop."""
+"""Executions of a batch that are started in one turn of the loop."""
 Wait = Annotated[
     float, Query(ge=0, le=WAIT_SECONDS_MAX, description="Seconds to wait for the end of it.")
 ]
@@ -324,7 +324,7 @@ def _node_routes(router: APIRouter, service: Service) -> None:
 
 
 async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
-    """`report@stable` is a version.
+    """The name and the version that a reference means; `report@stable` is a version.
 
     But a name may have an @ in it, and a workflow may go before its executions.
     """

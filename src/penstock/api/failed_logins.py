@@ -22,11 +22,13 @@ UNAUTHORIZED = 401
 WINDOW_SECONDS = 60.0
 ADDRESSES_MAX = 100
 OTHERS = "others"
-"""In place of an address, when there are more in a minute than are told apart."""
+"""What stands in place of an address, when there are more in a minute than are told apart."""
 _KEY_ID = re.compile(r"pk_([0-9a-f]{12})_", re.ASCII)
 
 
 class FailedLogins:
+    """Writes failed logins to the audit log, a line for each address and window."""
+
     def __init__(
         self,
         audit_log: AuditLog,
@@ -36,11 +38,14 @@ class FailedLogins:
     ) -> None:
         self._audit_log, self._window_seconds, self._clock = audit_log, window_seconds, clock
         self._counts: dict[str, int] = {}
-        """By address, how many failed since its line was written."""
+        """Failed logins by address: how many since its line was written."""
         self._writing: set[asyncio.Task[None]] = set()
 
     def note(self, address: str, target: str, sent: str) -> None:
-        """`sent` is what was sent as a key; of it only the id is kept, which is no secret."""
+        """Note a failed login.
+
+        `sent` is what was sent as a key; of it only the id is kept, which is no secret.
+        """
         if address not in self._counts and len(self._counts) >= ADDRESSES_MAX:
             address = OTHERS
         if address in self._counts:

@@ -1,4 +1,4 @@
-"""How this process and what it needs are doing."""
+"""Health checks: how this process and what it needs are doing."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NOBODY = "-"
 """No workflow has this name with a version 0: looking for it costs as little as a read can."""
 
 QUEUES_MAX = 20
-"""That are shown."""
+"""Queues that are shown."""
 
 Check = dict[str, Any]
 Checks = dict[str, Callable[[], Awaitable[Check]]]
 
 
 def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
-    """Without a prefix."""
+    """The routes of health checks, without a prefix."""
     router = APIRouter(tags=["health"])
 
     @router.get("/health/live", **operation("live", "The process answers", {200: schemas.Health}))
@@ -77,7 +77,7 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
 
 
 def _needed(stores: Stores, fleet: Fleet) -> Checks:
-    """Without these nothing goes on."""
+    """The checks without which nothing goes on."""
 
     async def orchestrator() -> Check:
         if any(each["partitions"] for each in await fleet.orchestrators()):
@@ -91,7 +91,7 @@ def _needed(stores: Stores, fleet: Fleet) -> Checks:
 
 
 def _working(fleet: Fleet, waiting: Waiting) -> Checks:
-    """Whether what is accepted is run."""
+    """The checks whether what is accepted is run."""
 
     async def workers() -> Check:
         count = len(await fleet.workers())
@@ -130,7 +130,7 @@ async def _all(checks: Checks) -> dict[str, Check]:
 def _store_checks(stores: Stores) -> Checks:
     async def hot() -> Check:
         stores.hot.check_open()
-        end = await stores.cold.feed_end()
+        end = await stores.cold.commits_end()
         return {"ok": True, "position": end[0] if len(end) == 1 else list(end)}
 
     async def cold() -> Check:

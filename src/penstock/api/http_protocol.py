@@ -28,14 +28,14 @@ from penstock.api.problems import problem_response
 
 KIB = 1024
 PORTION_BYTES = 8 * KIB
-"""What the parser is given at once.
+"""Bytes that the parser is given at once.
 
 It doesn't say where in it a header began, so the limit is exact up to this.
 """
 
 
 class HttpLimits:
-    """The defaults, for everybody; tests have smaller ones."""
+    """The limits of HTTP connections; tests have smaller ones."""
 
     def __init__(  # noqa: PLR0913 -- one for each limit
         self,
@@ -56,7 +56,10 @@ class HttpLimits:
             headers_max,
         )
         self.head_seconds = head_seconds
-        """From the connection, or the first byte of a later request, to the end of its head."""
+        """How long a head may take.
+
+        From the connection, or the first byte of a later request, to the end of its head.
+        """
         self.body_seconds, self.body_bytes_min = body_seconds, body_bytes_min
         """So many bytes must come in so many seconds, unless the application is the one that
         doesn't read.
@@ -84,7 +87,7 @@ def _open_files_max() -> int:
 
 
 class _Phase(Enum):
-    """What of a request is being received."""
+    """The part of a request that is being received."""
 
     NOTHING = "nothing"
     HEAD = "head"
@@ -96,11 +99,11 @@ class _Refused(Exception):
 
 
 class Connections:
-    """Those that a new connection may take the place of, the oldest first."""
+    """The connections that a new one may take the place of, the oldest first."""
 
     def __init__(self) -> None:
         self.waiting: dict[LimitedProtocol, None] = {}
-        """For a request, or for the rest of its head."""
+        """Connections that wait for a request, or for the rest of its head."""
         self.uploading: dict[LimitedProtocol, None] = {}
 
     def oldest(self) -> LimitedProtocol | None:
@@ -112,6 +115,8 @@ class Connections:
 
 
 class LimitedProtocol(HttpToolsProtocol):
+    """A connection of uvicorn with limits."""
+
     limits: HttpLimits
     replaceable: Connections
 
@@ -123,11 +128,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unread_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._unparsed_bytes = 0
-        """Received since the parser last handed anything over: it collects a header, however long,
-        until its end.
+        """Bytes received since the parser last handed anything over.
+
+        It collects a header, however long, until its end.
         """
         self._body_bytes = 0
-        """Of the body, since the timer was set."""
+        """Bytes of the body since the timer was set."""
         self._refusal: tuple[int, str, str] | None = None
         self._is_gone = False
         self._is_over = False

@@ -22,7 +22,9 @@ def install_middleware(
     audit_log: AuditLog,
     rate_limit_storage: RateLimitStorage | None = None,
 ) -> None:
-    """To be called when the app has all its routes: one that is added later can't be reached.
+    """Add the middleware.
+
+    To be called when the app has all its routes: one that is added later can't be reached.
 
     Without a storage for the rate limit this process counts for itself.
     """

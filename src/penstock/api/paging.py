@@ -26,7 +26,7 @@ Moment = Annotated[
 def page(
     rows: Sequence[Row], limit: int, view: Callable[[Row], Any], cursor_of: Callable[[Row], Any]
 ) -> dict[str, Any]:
-    """`rows` has one more than `limit` if there is another page."""
+    """A page of a list. `rows` has one more than `limit` if there is another page."""
     shown = rows[:limit]
     more = encode(cursor_of(shown[-1])) if len(rows) > limit else None
     return {"items": [view(row) for row in shown], "next_cursor": more}

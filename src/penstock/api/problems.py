@@ -23,7 +23,9 @@ log = logging.getLogger("penstock.api")
 
 MEDIA_TYPE = "application/problem+json"
 SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-"""Also of problems that no middleware sees, such as those of a request that couldn't be read."""
+"""Headers of all answers, also of problems that no middleware sees, such as those of a request that
+couldn't be read.
+"""
 STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.InvalidWorkflow: (422, "invalid_workflow"),
     errors.InvalidInput: (422, "invalid_input"),
@@ -33,7 +35,7 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.StoreUnavailable: (503, "unavailable"),
     errors.Overloaded: (429, "too_much_waiting"),
 }
-"""Looked up along the class's bases."""
+"""HTTP statuses of exceptions, looked up along the class's bases."""
 CODES = {
     404: "not_found",
     405: "method_not_allowed",
@@ -84,7 +86,7 @@ def problem_response(
 
 
 def problem_of(error: Exception) -> dict[str, Any]:
-    """For an error inside a larger answer, such as one of a batch."""
+    """The problem document of an error inside a larger answer, such as one of a batch."""
     response = answer_to(error)
     found: dict[str, Any] = msgspec.json.decode(bytes(response.body))
     return found
@@ -154,5 +156,5 @@ def _invalid_request(error: RequestValidationError) -> Response:
 
 
 def _clean(text: str) -> str:
-    """Half characters can't be encoded."""
+    """A text without half characters, which can't be encoded."""
     return text.encode("utf-8", "backslashreplace").decode()

@@ -34,7 +34,7 @@ CHARGE: Final = "penstock.charge"
 
 
 def limits_of(settings: Settings) -> tuple[RateLimitItem | None, RateLimitItem | None]:
-    """For changes and for reads; None is no limit.
+    """The rate limits for changes and for reads; None is no limit.
 
     On loopback only what is set; `off` for changes is off for reads.
     """
@@ -49,18 +49,20 @@ def _item(text: str) -> RateLimitItem | None:
 
 
 class Entered(NamedTuple):
+    """Whether calls were let in, and how full their window is."""
+
     let_in: bool
     used: int
-    """How many are in the window now."""
+    """Calls in the window now."""
     reset_seconds: float
-    """Until the oldest of them leaves it."""
+    """Seconds until the oldest of them leaves it."""
 
 
 class RateLimitStorage(Protocol):
     """Counts calls in sliding windows."""
 
     async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
-        """Lets this many in if they fit into the window; none only looks."""
+        """Let this many calls in if they fit into the window; none only looks."""
 
 
 class MemoryRateLimitStorage:
@@ -74,7 +76,7 @@ class MemoryRateLimitStorage:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._entries: dict[str, tuple[int, deque[float]]] = {}
-        """By key, the window's seconds and the times of those let through, the oldest first."""
+        """Windows by key: seconds and the times of those let through, the oldest first."""
         self._until_sweep = SWEEP_EACH
 
     async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
@@ -94,7 +96,7 @@ class MemoryRateLimitStorage:
         return times
 
     def _sweep(self) -> None:
-        """Now and then, so that addresses that are gone don't stay."""
+        """Delete empty windows now and then, so that addresses that are gone don't stay."""
         self._until_sweep -= 1
         if self._until_sweep > 0:
             return
@@ -156,7 +158,7 @@ class RateLimitMiddleware:
         headers: list[tuple[bytes, bytes]],
         amount: int,
     ) -> None:
-        """As many calls more as this one stands for."""
+        """Count as many calls more as this one stands for."""
         if amount >= limit.amount:
             detail = f"this counts as {amount + 1:,} calls, and {limit.amount:,} are allowed; send fewer at once"
             raise Refused(413, "batch_too_large", detail)
@@ -196,7 +198,7 @@ def _told(limit: RateLimitItem, kind: str, seconds: int) -> str:
 
 
 async def charge(scope: Request, items: int) -> None:
-    """A call for many items counts as many calls.
+    """Charge a call for many items as many calls.
 
     Raises `Refused`; to be called before anything is done.
     """

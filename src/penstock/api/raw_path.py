@@ -1,4 +1,6 @@
-"""Names that have a slash in them: `a%2Fversions` is a name, `a/versions` are the versions of `a`.
+"""The path as it was sent, for names that have a slash in them.
+
+`a%2Fversions` is a name, `a/versions` are the versions of `a`.
 
 A server decodes a path before the router sees it, and then the two are the same.
 """

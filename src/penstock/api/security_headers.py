@@ -12,6 +12,8 @@ DEFAULTS = {
 
 
 class SecurityHeadersMiddleware:
+    """Adds security headers to every answer."""
+
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 

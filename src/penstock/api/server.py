@@ -31,7 +31,10 @@ BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """Leaves signals to us, and ends streams first: they would never end by themselves."""
+    """A uvicorn server that leaves signals to us, and ends streams first.
+
+    They would never end by themselves.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -47,7 +50,10 @@ class Server(uvicorn.Server):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Bound before anything else starts, so that a port in use is a clear error and port 0 is known."""
+    """The socket of the server, bound before anything else starts.
+
+    So a port in use is a clear error, and port 0 is known.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Without its protocol, asyncio doesn't set TCP_NODELAY on what it accepts (its sockets take it
     # from this one): an answer's body would then wait for the client's delayed acknowledgement of
@@ -80,7 +86,7 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
         rate_limit_storage: RateLimitStorage | None = None
-        if stores.events is not None:  # others may work on the same stores
+        if stores.commit_feed is not None:  # others may work on the same stores
             fleet = ScaledFleet(stores, settings.worker_dead_seconds)
             rate_limit_storage = await stack.enter_async_context(shared_rate_limit(settings))
         over = serving_over(
@@ -91,7 +97,7 @@ async def serving(
 
 @contextlib.asynccontextmanager
 async def shared_rate_limit(settings: Settings) -> AsyncIterator[RateLimitStorage | None]:
-    """Of the rate limit, in the Redis that the store is on.
+    """The rate limit's storage in the Redis that the store is on.
 
     None on other stores: then each process counts alone.
     """
@@ -116,7 +122,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     measured: Metrics | None,
     rate_limit_storage: RateLimitStorage | None = None,
 ) -> AsyncIterator[Server]:
-    """As `serving`, whoever does the work.
+    """The API over a service, as `serving`, whoever does the work.
 
     `rate_limit_storage` is given if other processes share it.
     """
@@ -162,7 +168,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
         yield server
     finally:
         forgetting.cancel()
-        service.feed.close()
+        service.live_events.close()
         service.executions.give_up()  # who waits for an end is told how far it is
         server.should_exit = True
         await task
@@ -177,7 +183,7 @@ async def serve(
     on_ready: Callable[[str], None],
     store: str | None = None,
 ) -> None:
-    """Everything in one process, until `stop` is set."""
+    """Serve everything in one process, until `stop` is set."""
     with bind(settings.host, settings.port) as listening:
         async with (
             Engine(store, settings=settings, metrics=Metrics()) as engine,

@@ -1,4 +1,4 @@
-"""The two calls that there are thousands of: start an execution, look at one.
+"""A shortcut past FastAPI for two frequent calls: start an execution, look at one.
 
 Of what such a request costs in FastAPI, four fifths are finding the route and preparing the call. A
 plain one, without parameters, goes past that to the same functions; anything else takes the usual
@@ -27,6 +27,8 @@ Call = Callable[[Request], Awaitable[Response]]
 
 
 class Shortcut:
+    """Answers the two frequent calls without FastAPI."""
+
     def __init__(self, app: ASGIApp, *, service: Service, bodies: Bodies) -> None:
         self._app, self._service, self._bodies = app, service, bodies
 

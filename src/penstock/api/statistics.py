@@ -1,4 +1,4 @@
-"""How the store and its workflows do, for charts."""
+"""Statistics over HTTP: how the store and its workflows do, for charts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is alive, what waits, who did what; keys."""
+"""Workers, orchestrators, queues, the audit log and API keys over HTTP."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from penstock.definition.model import HandlerDefaults, Retry
 from penstock.errors import NotFound, SettingsError
 from penstock.stores.base import Stores, WorkflowVersion
-from penstock.stores.handlers import tell_handlers
+from penstock.stores.handlers import register_handlers
 from penstock.stores.records import WorkflowRow
 
 
@@ -131,9 +131,9 @@ async def test_only_what_changed_about_handlers_is_written(stores: Stores) -> No
     stores.cold.remember_handlers = remember  # type: ignore[method-assign]
     handlers = {"a": HandlerDefaults(queue="gpu"), "b": HandlerDefaults(timeout_seconds=8)}
     for _ in range(3):
-        await tell_handlers(stores.cold, handlers)
+        await register_handlers(stores.cold, handlers)
     changed = {"b": HandlerDefaults(timeout_seconds=9)}
-    await tell_handlers(stores.cold, handlers | changed)
+    await register_handlers(stores.cold, handlers | changed)
     assert written == [handlers, changed]
     assert await stores.cold.known_handlers() == handlers | changed
 
@@ -146,7 +146,7 @@ async def test_what_nobody_could_read_about_a_handler_is_refused(stores: Stores)
     ]
     for wrong in wrongs:
         with pytest.raises(SettingsError, match="the handler 'bad'"):
-            await tell_handlers(
+            await register_handlers(
                 stores.cold, {"bad": HandlerDefaults(**wrong), "good": HandlerDefaults()}
             )
     assert await stores.cold.known_handlers() == {}

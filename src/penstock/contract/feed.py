@@ -1,11 +1,11 @@
-"""The history of one execution and the feed of all: every line once, in order, from any place on."""
+"""The history of one execution and the commit feed: every line once, in order, from any cursor on."""
 
 import asyncio
 
 from penstock.contract.facts import Owner, begin, ended, new_execution_ids, new_intent, started
 from penstock.engine.commands import Commands, Transition
 from penstock.stores.base import Stores, partition_of
-from penstock.stores.records import FeedPart, Place, behind
+from penstock.stores.records import FeedCursor, FeedEntry, advance
 
 
 async def test_history_goes_on_after_any_line(stores: Stores) -> None:
@@ -32,8 +32,8 @@ async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
 
 
 async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores: Stores) -> None:
-    assert await stores.cold.feed(await stores.cold.feed_end()) == []
-    assert await stores.cold.feed(await _start(stores)) == []
+    assert await stores.cold.read_commits(await stores.cold.commits_end()) == []
+    assert await stores.cold.read_commits(await _start(stores)) == []
     execution_ids = new_execution_ids(stores)
     a, b = next(execution_ids), next(execution_ids)
     owner = await begin(stores, a, b)
@@ -41,19 +41,19 @@ async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores
         Commands(b, logs=[("a", 1, "a commit without a line")]), Commands(a, history=_lines(2, 4))
     )
     await owner.commit(ended(b))
-    parts = await stores.cold.feed(await _start(stores))
-    told = [(part.execution_id, part.lines) for part in parts]
+    feed_entries = await stores.cold.read_commits(await _start(stores))
+    told = [(feed_entry.execution_id, feed_entry.lines) for feed_entry in feed_entries]
     assert told == [
         (a, started(a).history),
         (b, started(b).history),
         (a, _lines(2, 4)),
         (b, ended(b).history),
     ]
-    positions = [part.position for part in parts]
+    positions = [feed_entry.position for feed_entry in feed_entries]
     assert positions == sorted(set(positions))
-    end = await stores.cold.feed_end()
-    assert behind(end, parts) == end
-    assert await stores.cold.feed(end) == []
+    end = await stores.cold.commits_end()
+    assert advance(end, feed_entries) == end
+    assert await stores.cold.read_commits(end) == []
 
 
 async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
@@ -67,14 +67,16 @@ async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
             )
         )
     start = await _start(stores)
-    everything = await stores.cold.feed(start)
+    everything = await stores.cold.read_commits(start)
     assert len(everything) == 13
     for after in {
-        near for part in everything for near in range(part.position - 1, part.position + 2)
+        near
+        for feed_entry in everything
+        for near in range(feed_entry.position - 1, feed_entry.position + 2)
     }:
-        place = behind(start, [FeedPart(after, execution_id, [], everything[0].lane)])
-        assert await stores.cold.feed(place) == [
-            part for part in everything if part.position > after
+        cursor = advance(start, [FeedEntry(after, execution_id, [], everything[0].partition)])
+        assert await stores.cold.read_commits(cursor) == [
+            feed_entry for feed_entry in everything if feed_entry.position > after
         ], after
     assert await _pages(stores, 2) == everything
 
@@ -84,8 +86,12 @@ async def test_a_place_before_the_beginning_is_the_beginning_and_one_far_ahead_h
 ) -> None:
     await begin(stores, next(new_execution_ids(stores)))
     start = await _start(stores)
-    assert await stores.cold.feed(tuple(-1 for _ in start)) == await stores.cold.feed(start) != []
-    assert await stores.cold.feed(tuple(2**70 for _ in start)) == []
+    assert (
+        await stores.cold.read_commits(tuple(-1 for _ in start))
+        == await stores.cold.read_commits(start)
+        != []
+    )
+    assert await stores.cold.read_commits(tuple(2**70 for _ in start)) == []
 
 
 async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
@@ -95,12 +101,12 @@ async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
         execution_id for execution_id, _ in zip(new_execution_ids(stores), range(20), strict=False)
     ]
     owner = await begin(stores, *execution_ids)
-    seen: list[FeedPart] = []
+    seen: list[FeedEntry] = []
 
     async def follow() -> None:
         start = await _start(stores)
         while len(seen) < 120:
-            seen.extend(await stores.cold.feed(behind(start, seen), 7))
+            seen.extend(await stores.cold.read_commits(advance(start, seen), 7))
             await asyncio.sleep(0)
 
     async def write() -> None:
@@ -114,14 +120,17 @@ async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
 
     async with asyncio.timeout(20):
         await asyncio.gather(follow(), write())
-    assert seen == await stores.cold.feed(await _start(stores))
+    assert seen == await stores.cold.read_commits(await _start(stores))
     for execution_id in execution_ids:
         assert [
-            line.seq for part in seen if part.execution_id == execution_id for line in part.lines
+            line.seq
+            for feed_entry in seen
+            if feed_entry.execution_id == execution_id
+            for line in feed_entry.lines
         ] == list(range(1, 7))
 
 
-async def test_the_feed_is_of_all_partitions_and_each_lane_is_read_on_by_itself(
+async def test_the_feed_is_of_all_partitions_and_each_partition_is_read_on_by_itself(
     stores: Stores,
 ) -> None:
     owners = [await Owner.of(stores, partition) for partition in range(stores.hot.partitions)]
@@ -129,40 +138,42 @@ async def test_the_feed_is_of_all_partitions_and_each_lane_is_read_on_by_itself(
     for execution_id in execution_ids:
         await stores.cold.record_intents([new_intent(execution_id)])
         await owners[partition_of(execution_id, len(owners))].commit(started(execution_id))
-    everything = await stores.cold.feed(await _start(stores))
-    lanes = len(await stores.cold.feed_end())
-    assert lanes in {1, len(owners)}
-    assert {part.lane for part in everything} <= set(range(lanes))
-    for lane in range(lanes):
-        mine = [part for part in everything if part.lane == lane]
+    everything = await stores.cold.read_commits(await _start(stores))
+    partitions = len(await stores.cold.commits_end())
+    assert partitions in {1, len(owners)}
+    assert {feed_entry.partition for feed_entry in everything} <= set(range(partitions))
+    for partition in range(partitions):
+        mine = [feed_entry for feed_entry in everything if feed_entry.partition == partition]
         expected = [
             execution_id
             for execution_id in execution_ids
-            if partition_of(execution_id, lanes) == lane
+            if partition_of(execution_id, partitions) == partition
         ]
-        assert [part.execution_id for part in mine] == expected
-        assert [part.position for part in mine] == sorted({part.position for part in mine})
+        assert [feed_entry.execution_id for feed_entry in mine] == expected
+        assert [feed_entry.position for feed_entry in mine] == sorted(
+            {feed_entry.position for feed_entry in mine}
+        )
     for limit in (1, 3, 7):
         pages = await _pages(stores, limit)
         assert sorted(pages, key=_order) == sorted(everything, key=_order)
 
 
-async def _start(stores: Stores) -> Place:
-    return tuple(0 for _ in await stores.cold.feed_end())
+async def _start(stores: Stores) -> FeedCursor:
+    return tuple(0 for _ in await stores.cold.commits_end())
 
 
-def _order(part: FeedPart) -> tuple[int, int]:
-    return part.lane, part.position
+def _order(feed_entry: FeedEntry) -> tuple[int, int]:
+    return feed_entry.partition, feed_entry.position
 
 
-async def _pages(stores: Stores, limit: int) -> list[FeedPart]:
-    parts: list[FeedPart] = []
-    place = await _start(stores)
-    while page := await stores.cold.feed(place, limit):
+async def _pages(stores: Stores, limit: int) -> list[FeedEntry]:
+    feed_entries: list[FeedEntry] = []
+    cursor = await _start(stores)
+    while page := await stores.cold.read_commits(cursor, limit):
         assert len(page) <= limit
-        parts += page
-        place = behind(place, page)
-    return parts
+        feed_entries += page
+        cursor = advance(cursor, page)
+    return feed_entries
 
 
 def _lines(first: int, last: int) -> list[Transition]:

@@ -100,11 +100,11 @@ async def test_numbers_go_on_after_everything_is_forgotten(stores: Stores) -> No
     first, second = next(execution_ids), next(execution_ids)
     await stores.cold.record_intents([made(first, OLD)])
     await finish(stores, {first: OLD})
-    end = await stores.cold.feed_end()
+    end = await stores.cold.commits_end()
     dead_letter_id = (await stores.cold.dead_letters(DeadLetterSearch()))[0].id
     assert await stores.forget(BEFORE) == 1
-    assert await stores.cold.feed_end() == end
+    assert await stores.cold.commits_end() == end
     await stores.cold.record_intents([made(second, OLD)])
     await finish(stores, {second: OLD})
-    assert (await stores.cold.feed_end()) > end
+    assert (await stores.cold.commits_end()) > end
     assert (await stores.cold.dead_letters(DeadLetterSearch()))[0].id > dead_letter_id

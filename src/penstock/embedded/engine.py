@@ -27,7 +27,7 @@ from penstock.service.forgetting import run_retention
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
-from penstock.stores.handlers import tell_handlers
+from penstock.stores.handlers import register_handlers
 from penstock.stores.opening import open_stores
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
@@ -146,15 +146,15 @@ class Engine:
             self._defaults,
             lambda plan: self.worker.serve(n.queue for n in plan.nodes),
         )
-        # where the stores are shared, others may decide: then news come from there, not from this
+        # where the stores are shared, others may decide: then commits come from there, not from this
         # orchestrator
-        self._is_alone = self.stores.events is None
+        self._is_alone = self.stores.commit_feed is None
         self.service = Service(
             self.stores,
             self.plans,
             self.settings,
             self._defaults,
-            self.stores.events,
+            self.stores.commit_feed,
             sandbox=self._given_sandbox,
         )
         self.worker = Worker(
@@ -172,13 +172,13 @@ class Engine:
             self.plans,
             inline_max_bytes=self.settings.inline_max_bytes,
             sandbox=self.sandbox,
-            observer=self._committed,
+            observer=self._on_commit,
             on_new_owner=self._look_again,
             metrics=self.metrics,
             no_handler_seconds=self.settings.no_handler_seconds,
             timing=timing,
         )
-        await tell_handlers(self.stores.cold, self._defaults())
+        await register_handlers(self.stores.cold, self._defaults())
         self.orchestrator.start()
         if isinstance(
             self._address, str
@@ -300,7 +300,7 @@ class Engine:
         return self._events(execution_id)
 
     async def _events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
-        async for lines in self.service.feed.execution(execution_id):
+        async for lines in self.service.live_events.execution(execution_id):
             for line in history_view(lines):
                 yield line
 
@@ -337,10 +337,10 @@ class Engine:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    def _committed(
+    def _on_commit(
         self, plan: CommitPlan, _changes: Sequence[Commands], ended: Sequence[Ended]
     ) -> None:
         if plan.stops:
             self.worker.stop_tasks(plan.stops)
         if self._is_alone:
-            self.service.committed(plan, ended)
+            self.service.on_commit(plan, ended)

@@ -71,7 +71,7 @@ class LeaseTerm:
             plans,
             inline_max_bytes=inline_max_bytes,
             sandbox=sandbox,
-            observer=self._committed,
+            observer=self._on_commit,
             routing=routing,
             large_turn=large_turn,
         )
@@ -117,12 +117,12 @@ class LeaseTerm:
         """Give the partition up, as soon as what was decided has landed."""
         self._leaving.set()
 
-    def _committed(
+    def _on_commit(
         self, plan: CommitPlan, changes: Sequence[Commands], ended: Sequence[Ended]
     ) -> None:
         self._observer(plan, changes, ended)
         if self._tiering is not None:
-            self._tiering.committed(plan)
+            self._tiering.on_commit(plan)
 
     async def _work(self) -> None:
         if self._tiering is not None:

@@ -37,7 +37,7 @@ class Meter:
         """When decisions were durable, by their time: from then on their tasks could be fetched."""
         self._landed_before: dict[float, float] = {}
 
-    def committed(self, changes: Sequence[Commands]) -> None:
+    def on_commit(self, changes: Sequence[Commands]) -> None:
         """Count a commit; called as an `Observer`.
 
         Once per commit: whatever it does is paid for by every task.

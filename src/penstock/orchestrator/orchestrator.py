@@ -272,7 +272,7 @@ class Orchestrator:
             inline_max_bytes=self._inline_max_bytes,
             sandbox=self._sandbox,
             metrics=self._metrics,
-            observer=self._committed,
+            observer=self._on_commit,
             on_begun=self._begun,
             known_number=self._numbers.get(lease.partition, 0),
             lease_seconds=self._lease_seconds,
@@ -289,10 +289,10 @@ class Orchestrator:
         if self._on_new_owner is not None:
             self._on_new_owner()
 
-    def _committed(
+    def _on_commit(
         self, plan: CommitPlan, changes: Sequence[Commands], ended: Sequence[Ended]
     ) -> None:
         if self._observer is not None:
             self._observer(plan, changes, ended)
         if self._meter is not None:
-            self._meter.committed(changes)
+            self._meter.on_commit(changes)

@@ -121,7 +121,7 @@ class Preparer:
             if self._overruns.get(execution_id, 0) >= OVERRUNS_MAX:
                 for preparation in left:
                     self._note(execution_id, preparation, failed(preparation, NOT_TRIED))
-                await self._tell(execution_id)
+                await self._wake_owner(execution_id)
                 return
             batch = left[: how_many_at_once(left)] if together else left[:1]
             done = await self._round(execution_id, workflow, batch)
@@ -130,7 +130,7 @@ class Preparer:
             )  # not after an overrun: whose it was shows only one by one
             left = left[done:]
             if done:
-                await self._tell(execution_id)
+                await self._wake_owner(execution_id)
             if left:
                 await self._until_there_is_room(execution_id)
 
@@ -185,7 +185,7 @@ class Preparer:
         under_way = self._under_way.get(execution_id, {})
         under_way.pop(preparation.node_id, None)
 
-    async def _tell(self, execution_id: str) -> None:
+    async def _wake_owner(self, execution_id: str) -> None:
         while True:
             try:
                 await self._wake(execution_id)

@@ -28,7 +28,7 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
     stores = open_stores(settings.store, settings)
     try:
         await stores.open()
-        if stores.events is None:
+        if stores.commit_feed is None:
             shown = hide_password(settings.store)
             raise SettingsError(
                 f"the store {shown} has no `events`: a process wouldn't see what others commit"
@@ -67,4 +67,4 @@ def handlers_of(settings: Settings, given: Registry | None = None) -> Handlers:
 def service_over(stores: Stores, settings: Settings, given: Registry | None = None) -> Service:
     """A service in a process that neither decides nor runs handlers."""
     handlers = handlers_of(settings, given)
-    return Service(stores, Plans(stores.cold, handlers), settings, handlers, stores.events)
+    return Service(stores, Plans(stores.cold, handlers), settings, handlers, stores.commit_feed)

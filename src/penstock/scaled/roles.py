@@ -15,7 +15,7 @@ from penstock.sandbox import sandbox_of
 from penstock.scaled.health import Health
 from penstock.scaled.opening import handlers_of, open_scaled, registry_of
 from penstock.scaled.retention import run_retention
-from penstock.stores.handlers import tell_handlers
+from penstock.stores.handlers import register_handlers
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.registry import Registry
 from penstock.worker.runtime import Worker
@@ -96,7 +96,7 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
         stores = await stack.enter_async_context(open_scaled(settings))
         sandbox = sandbox_of(settings)
         handlers = registry_of(settings, registry, sandbox)
-        await tell_handlers(stores.cold, handlers.defaults())
+        await register_handlers(stores.cold, handlers.defaults())
         served = set(queues) or queues_of(handlers)
         worker = Worker(
             stores.queue,

@@ -1,4 +1,7 @@
-"""Every attempt of a node, in order: from its lines in the history, and what is recorded of those that failed."""
+"""The attempts of a node, in order.
+
+From its lines in the history, and what is recorded of those that failed.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ class _Attempt(msgspec.Struct):
 
 
 def attempts_of(run: NodeRun | None, lines: Iterable[Transition]) -> list[dict[str, Any]]:
-    """`lines` are those of this node.
+    """The attempts of a node; `lines` are its history lines.
 
     What failed before its first attempt, as a config can, is attempt 0.
     """

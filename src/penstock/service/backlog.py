@@ -1,7 +1,10 @@
-"""How much waits already: beyond a limit nothing new is accepted, so that a store can't be filled without end.
+"""The backlog, what waits already.
 
-What waits is counted every few seconds, and what this process has accepted since is added to it. So a limit may be
-passed by what several processes accept in that time; it is there to keep a store from running full, not to be exact.
+Beyond a limit nothing new is accepted, so that a store can't be filled without end.
+
+What waits is counted every few seconds, and what this process has accepted since is added to it. So
+a limit may be passed by what several processes accept in that time; it is there to keep a store
+from running full, not to be exact.
 """
 
 from __future__ import annotations
@@ -16,11 +19,13 @@ from penstock.stores.base import Stores
 
 LOOK_SECONDS = 5.0
 CLOSE_LOOK_SECONDS = 1.0
-"""From half of a limit on."""
+"""How often the store is looked at from half of a limit on."""
 RETRY_SECONDS = 5.0
 
 
 class Backlog:
+    """Refuses new executions while too much waits."""
+
     def __init__(
         self,
         stores: Stores,
@@ -36,12 +41,12 @@ class Backlog:
         self._waiting_tasks = 0
         self._unfinished: dict[str, int] = {}
         self._accepted: Counter[str] = Counter()
-        """Here, since the last look, by workflow."""
+        """Executions accepted here since the last look, by workflow."""
         self._looked_at = float("-inf")
         self._looking: asyncio.Task[None] | None = None
 
     async def enter(self, workflow: str, count: int = 1) -> None:
-        """So many more executions of it. Raises `Overloaded`."""
+        """Let so many more executions of a workflow in. Raises `Overloaded`."""
         if not self._tasks_max and not self._unfinished_max:
             return
         await self._look()
@@ -62,7 +67,10 @@ class Backlog:
         self._accepted[workflow] += count
 
     async def _look(self) -> None:
-        """Only the first caller waits for the store: after that a look is taken beside the calls."""
+        """Look at the store.
+
+        Only the first caller waits for it: after that a look is taken beside the calls.
+        """
         if self._clock() - self._looked_at < self._pause():
             return
         is_first = self._looked_at == float("-inf")

@@ -1,4 +1,4 @@
-"""What charts show, made of what was counted and read. Pure: `statistics` does the reading."""
+"""The data of charts, made of what was counted and read. Pure: `statistics` does the reading."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ ENDS = tuple(str(state) for state in ExecutionState if state in EXECUTION_ENDS)
 FEW_BUCKETS = 10
 WORKFLOWS_MAX = 50
 HOPS_MAX = 100
-"""Of one execution: one with thousands of nodes doesn't outweigh the others."""
+"""Hops that are taken of one execution: one with thousands of nodes doesn't outweigh the others."""
 
 
 def window_of(now: float, seconds: float, buckets: int) -> Window:
-    """The last `seconds`, in buckets that begin at multiples of their width: so they don't move from call to call.
+    """The window of the last `seconds`, in buckets that begin at multiples of their width.
 
-    The last one is under way, and the window shorter by what it lacks. Of a few wide ones that could be most of it:
-    they end now.
+    So they don't move from call to call.
+
+    The last one is under way, and the window shorter by what it lacks. Of a few wide ones that
+    could be most of it: they end now.
     """
     width = seconds / buckets
     end = now if buckets < FEW_BUCKETS else ceil(now / width) * width
@@ -53,7 +55,7 @@ def series(rows: Iterable[CountRow], window: Window) -> list[dict[str, Any]]:
 
 
 def workflows(rows: Iterable[CountRow]) -> list[dict[str, Any]]:
-    """Those that fail most often first, then those that are started most."""
+    """The workflows, those that fail most often first, then those that are started most."""
     by_name: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         by_name[row.workflow][row.state] += row.count
@@ -87,9 +89,13 @@ def examples(rows: Iterable[CountRow], per_bucket: int) -> dict[int, list[str]]:
 
 
 def hops_of(runs: Iterable[NodeRun]) -> tuple[float, ...]:
-    """From the decision that a node may start, which is that its dependencies have settled, to its start by a worker.
+    """The hops of an execution.
 
-    As `penstock_hop_seconds`, of each node's last attempt. A data node is evaluated in the decision and has none.
+    From the decision that a node may start, which is that its dependencies have settled, to its
+    start by a worker.
+
+    As `penstock_hop_seconds`, of each node's last attempt. A data node is evaluated in the decision
+    and has none.
     """
     found = tuple(
         run.started_at - run.queued_at

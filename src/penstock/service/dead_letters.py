@@ -24,6 +24,8 @@ class Retried:
 
 
 class DeadLetters:
+    """Lists, retries and drops dead letters."""
+
     def __init__(self, stores: Stores, retries: Retries) -> None:
         self._cold, self._now, self._retries = stores.cold, stores.hot.now, retries
 
@@ -42,7 +44,7 @@ class DeadLetters:
             raise Conflict(f"the dead letter {dead_letter_id} is closed already")
 
     async def drop_many(self, ids: Collection[int]) -> int:
-        """How many of them were open."""
+        """Drop dead letters; answers how many of them were open."""
         return await self._cold.close_dead_letters(ids, "dropped", self._now())
 
     async def retry(self, dead_letter_id: int, *, preview: bool = False) -> Retried:
@@ -58,7 +60,7 @@ class DeadLetters:
     async def retry_many(
         self, rows: Iterable[DeadLetterRow], *, preview: bool = False
     ) -> list[Retried]:
-        """One retry per execution, whatever the number of its dead letters.
+        """Retry dead letters: one retry per execution, whatever the number of its dead letters.
 
         What can't be retried says why.
         """

@@ -1,4 +1,4 @@
-"""Looking at executions and controlling them."""
+"""Executions: views of them, control requests, and waiting for their end."""
 
 from __future__ import annotations
 
@@ -31,19 +31,24 @@ from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
 from penstock.spelling import nearest_name
 from penstock.stores.base import ControlRequest, Stored, Stores
-from penstock.stores.records import ExecutionRow, FeedPart, Search
+from penstock.stores.records import ExecutionRow, FeedEntry, Search
 
 READS_AT_ONCE_MAX = 16
-"""At once, of executions whose end was told."""
+"""Reads at once of executions whose end was seen."""
 AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
 
 SMALL_VIEW_NODES = 2_000
 """An execution with more than this is put together for its reader in a thread."""
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
-"""A worker may have the node's task: that it has begun is heard of later, or never."""
+"""States in which a worker may have the node's task.
+
+That it has begun is heard of later, or never.
+"""
 
 
 class LogText(NamedTuple):
+    """The log of an attempt."""
+
     attempt: int
     text: str
     live: bool = False
@@ -51,16 +56,18 @@ class LogText(NamedTuple):
 
 
 class Executions:
+    """Views of executions, control requests, and waiting for their end."""
+
     def __init__(
         self,
         stores: Stores,
         plans: Plans,
-        listening: Callable[[], AbstractContextManager[None]] = nullcontext,
+        subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
         dead_seconds: float = DEAD_SECONDS,
     ) -> None:
-        """Somebody tells of ends while a `listening` is entered; by default always."""
+        """Ends are seen while a `subscribed` is entered; by default always."""
         self.waiting = Waiting(stores, dead_seconds)
-        self._stores, self._plans, self._listening = stores, plans, listening
+        self._stores, self._plans, self._subscribed = stores, plans, subscribed
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._reading = asyncio.Semaphore(READS_AT_ONCE_MAX)
         self._readers: dict[str, asyncio.Task[None]] = {}
@@ -81,7 +88,11 @@ class Executions:
     async def view(
         self, execution_id: str, ended: Ended | None = None, *, newest: bool = False
     ) -> dict[str, Any]:
-        """`newest`: of its chain, as one that was started by this very call is; then no retry is looked for."""
+        """The view of an execution.
+
+        `newest`: of its chain, as one that was started by this very call is; then no retry is
+        looked for.
+        """
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
         outputs = await self.outputs(stored.outputs)
@@ -90,7 +101,10 @@ class Executions:
         return {**shown, **await self._chain(stored.record, newest=newest)}
 
     async def bare(self, execution_id: str) -> dict[str, Any]:
-        """As `view`, without the nodes: of their outputs only those are read that make the execution's."""
+        """The view of an execution without the nodes.
+
+        Of their outputs only those are read that make the execution's.
+        """
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         needed = {
@@ -107,7 +121,10 @@ class Executions:
         }
 
     async def _chain(self, record: ExecutionRecord, *, newest: bool = False) -> dict[str, Any]:
-        """What it goes on from, and what goes on from it: only one that has ended can have been retried."""
+        """The retries that an execution goes on from, and that go on from it.
+
+        Only one that has ended can have been retried.
+        """
         may_be = record.state in EXECUTION_ENDS and not newest
         rows = await self.search(Search(retry_of=record.execution_id, limit=1)) if may_be else []
         retried_as = rows[0].execution_id if rows else None
@@ -127,7 +144,10 @@ class Executions:
         }
 
     async def logs(self, execution_id: str, node_id: str) -> list[LogText]:
-        """What the node's handler logged, attempt by attempt, with what a running one has logged so far."""
+        """The logs of a node.
+
+        What its handler logged, attempt by attempt, with what a running one has logged so far.
+        """
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         if node_id not in stored.runs and node_id not in plan.numbers:
@@ -169,7 +189,10 @@ class Executions:
         return await self._stores.cold.search(search)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
-        """Raises `NotFound`, or `Conflict` if the state doesn't allow it."""
+        """Record a control request, and tell the engine.
+
+        Raises `NotFound`, or `Conflict` if the state doesn't allow it.
+        """
         self._stores.hot.check_open()
         await self._stores.cold.request_control(execution_id, request)
         with suppress(
@@ -178,19 +201,19 @@ class Executions:
             await self._stores.hot.append([CONTROL_EVENTS[request](execution_id)])
 
     def ended(self, execution: Ended) -> None:
-        """The engine has recorded its end."""
+        """Wake whoever waits for this execution: the engine has recorded its end."""
         for future in self._waiters.pop(execution.record.execution_id, ()):
             if not future.done():
                 future.set_result(execution)
 
-    def hear(self, parts: Sequence[FeedPart]) -> None:
-        """Another process has recorded this: if it is an end that somebody waits for, it is read."""
-        for part in parts:
-            execution_id = part.execution_id
+    def on_remote_commit(self, feed_entries: Sequence[FeedEntry]) -> None:
+        """Read the executions that another process has ended and somebody waits for."""
+        for feed_entry in feed_entries:
+            execution_id = feed_entry.execution_id
             if (
                 execution_id in self._waiters
                 and execution_id not in self._readers
-                and ending_of(execution_id, part.lines)
+                and ending_of(execution_id, feed_entry.lines)
             ):
                 self._readers[execution_id] = task = asyncio.create_task(
                     self._read_end(execution_id)
@@ -200,7 +223,7 @@ class Executions:
                 )
 
     async def _read_end(self, execution_id: str) -> None:
-        """The store may need a moment to show it."""
+        """Read an execution's end, which the store may need a moment to show."""
         while execution_id in self._waiters:
             with suppress(StoreError):
                 async with self._reading:
@@ -214,7 +237,7 @@ class Executions:
             self.ended(stored)
 
     async def look_again(self) -> None:
-        """The answer to a commit may have been lost, and with it the news of an end."""
+        """The answer to a commit may have been lost, and with it the end of an execution."""
         for execution_id in list(self._waiters):
             try:
                 await self._look_at(execution_id)
@@ -232,7 +255,7 @@ class Executions:
                 return
 
     def give_up(self) -> None:
-        """Nothing will end here any more."""
+        """Wake all who wait: nothing will end here any more."""
         for future in [future for futures in self._waiters.values() for future in futures]:
             future.cancel()
 
@@ -246,7 +269,7 @@ class Executions:
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(execution_id, []).append(future)
         try:
-            with self._listening():
+            with self._subscribed():
                 return await self._end(execution_id, future, seconds, known=known)
         finally:
             waiting = self._waiters.get(execution_id, [])
@@ -279,7 +302,10 @@ async def _whole_view(
     plan: Plan,
     waits: Mapping[str, tuple[str, str]] = NOTHING,
 ) -> dict[str, Any]:
-    """For who makes JSON of it; in a thread if there is much to show, for others wait for the loop."""
+    """The view of an execution, for who makes JSON of it.
+
+    In a thread if there is much to show, for others wait for the loop.
+    """
     view = partial(
         execution_view,
         stored.record,

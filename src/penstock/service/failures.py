@@ -1,4 +1,4 @@
-"""Which nodes failed, when and with which error: a search over the dead letters, open and closed.
+"""Failures of nodes, when and with which error: a search over the dead letters, open and closed.
 
 Every node that fails for good leaves one. They are read from the newest on, and no more of them
 than `SCANNED_MAX` for one page: the cursor goes on behind the last one that was looked at.
@@ -21,6 +21,8 @@ BATCH = 500
 
 
 class FailureSearch(msgspec.Struct, kw_only=True):
+    """What to look for among failures."""
+
     workflow: str | None = None
     node_id: str | None = None
     handler: str | None = None
@@ -35,12 +37,16 @@ class FailureSearch(msgspec.Struct, kw_only=True):
 
 
 class FailurePage(NamedTuple):
+    """A page of failures."""
+
     rows: list[DeadLetterRow]
     next_before: int | None
     """Where the next page begins; None: there is none."""
 
 
 class Failures:
+    """Searches dead letters for failures."""
+
     def __init__(self, dead_letters: DeadLetters) -> None:
         self._dead_letters = dead_letters
 

@@ -1,4 +1,4 @@
-"""Who does the work: workers, orchestrators, queues, as the API shows them."""
+"""The fleet: workers, orchestrators and queues, as the API shows them."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from penstock.stores.base import Stores
 from penstock.worker.runtime import Worker
 
 TASKS_MAX = 100
-"""Of one worker, in a list of workers."""
+"""Tasks that are shown of one worker, in a list of workers."""
 
 
 class Fleet(Protocol):
+    """Workers, orchestrators and queues, for the API."""
+
     async def workers(self) -> list[dict[str, Any]]: ...
     async def orchestrators(self) -> list[dict[str, Any]]: ...
     async def queues(self) -> list[dict[str, Any]]: ...
 
     async def inbox(self) -> int:
-        """How many events in all inboxes aren't committed yet."""
+        """The events in all inboxes that aren't committed yet, counted."""
 
 
 class EmbeddedFleet:
-    """One worker and one orchestrator, in this process."""
+    """The fleet of an embedded engine: one worker and one orchestrator, in this process."""
 
     def __init__(self, stores: Stores, worker: Worker, orchestrator: Orchestrator) -> None:
         self._stores, self._worker, self._orchestrator = stores, worker, orchestrator
@@ -56,30 +58,46 @@ class EmbeddedFleet:
 
 
 class FleetQueue(Protocol):
-    """What the task queue of a store that several processes share has beside `TaskQueue`, for the API's lists."""
+    """The task queue of a fleet.
+
+    What one of a store that several processes share has beside `TaskQueue`, for the API's lists.
+    """
 
     async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
-        """`started_at` is a number, or None; `tasks` has pairs of a task and for how many seconds the worker has it."""
+        """The live workers.
+
+        `started_at` is a number, or None; `tasks` has pairs of a task and for how many seconds the
+        worker has it.
+        """
 
 
 class FleetHotStore(Protocol):
-    """What the hot store of such a store has beside `HotStore`."""
+    """The hot store of a fleet: what it has beside `HotStore`."""
 
     async def orchestrator_details(self) -> list[dict[str, Any]]:
-        """`name`, and what it last announced as `about`, of each orchestrator that lives."""
+        """The live orchestrators.
+
+        `name`, and what it last announced as `about`, of each orchestrator that lives.
+        """
 
     async def inbox_length(self) -> int:
-        """How many events in all inboxes aren't committed yet."""
+        """The events in all inboxes that aren't committed yet, counted."""
 
 
 class ScaledFleet:
-    """Workers and orchestrators wherever they run, as they say of themselves in the store."""
+    """The fleet of a deployment.
+
+    Workers and orchestrators wherever they run, as they say of themselves in the store.
+    """
 
     def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
         self._stores, self._dead_seconds = stores, dead_seconds
 
     async def workers(self) -> list[dict[str, Any]]:
-        """Without those that have been silent for so long that the reaper takes their tasks."""
+        """The live workers.
+
+        Without those that have been silent for so long that the reaper takes their tasks.
+        """
         found = await cast("FleetQueue", self._stores.queue).worker_details(TASKS_MAX)
         return [
             {
@@ -100,7 +118,9 @@ class ScaledFleet:
         return await _queues(self._stores, self._dead_seconds)
 
     async def inbox(self) -> int:
-        """In entries of the streams, which are counted without being read.
+        """The length of all inboxes, in entries of the streams.
+
+        They are counted without being read.
 
         One may hold several events.
         """
@@ -132,7 +152,7 @@ def _sorted(handlers: Iterable[str] | None) -> list[str] | None:
 
 
 def _tasks(claimed: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
-    """Of tasks, or of what a store has read of them."""
+    """The views of tasks, or of what a store has read of them."""
     return [
         {
             "execution_id": task.execution_id,

@@ -16,7 +16,9 @@ DAY_SECONDS = 86400.0
 
 
 async def run_retention(stores: Stores, days: float, is_mine: Callable[[], bool]) -> None:
-    """For ever, by the store's clock: that is the one that ends were written by.
+    """Delete old executions for ever, by the store's clock.
+
+    That is the one that ends were written by.
 
     `is_mine`: whether to do it now.
     """

@@ -1,4 +1,7 @@
-"""Nodes and edges to draw: of a version, and of an execution with how far each node has come."""
+"""Graphs, as nodes and edges to draw.
+
+Of a version, and of an execution with how far each node has come.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,9 @@ def workflow_graph(plan: Plan) -> dict[str, Any]:
 def execution_graph(
     stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, str]]
 ) -> dict[str, Any]:
-    """`seq` is of the last change that it shows: events after that one carry on from here.
+    """The graph of an execution.
+
+    `seq` is of the last change that it shows: events after that one carry on from here.
 
     `waits`: by node, why nobody takes its task, as a word and as a text.
     """
@@ -80,7 +85,10 @@ def _node_view(node: PlanNode, run: NodeRun, depth: int) -> dict[str, Any]:
 
 
 def levels(nodes: Sequence[PlanNode], order: Sequence[int]) -> list[int]:
-    """How far each node is from the beginning: one more than the farthest of its parents."""
+    """The level of each node, how far it is from the beginning.
+
+    One more than the farthest of its parents.
+    """
     depth = [0] * len(nodes)
     for number in order:
         depth[number] = max((depth[parent] + 1 for parent in nodes[number].dependencies), default=0)

@@ -15,7 +15,10 @@ from penstock.stores.opening import open_stores
 
 @asynccontextmanager
 async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[Keys]:
-    """`make`: a file that isn't there yet is made, for the first key of a service that hasn't run."""
+    """Open the keys of a store.
+
+    `make`: a file that isn't there yet is made, for the first key of a service that hasn't run.
+    """
     scheme, _, rest = settings.store.partition("://")
     if scheme == "memory":
         raise SettingsError(
@@ -40,7 +43,10 @@ async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[
 
 @asynccontextmanager
 async def _in_file(path: Path) -> AsyncIterator[Keys]:
-    """Past the lock that keeps a second engine out: SQLite lets two processes write in turns."""
+    """The keys in a file, past the lock that keeps a second engine out.
+
+    SQLite lets two processes write in turns.
+    """
     from penstock.stores.sqlite.api_keys import SqliteApiKeys  # noqa: PLC0415 -- each address pays for its own store only
     from penstock.stores.sqlite.lock import name_in_use  # noqa: PLC0415
     from penstock.stores.sqlite.reader import Reader  # noqa: PLC0415
@@ -57,7 +63,10 @@ async def _in_file(path: Path) -> AsyncIterator[Keys]:
 
 
 def _check_file(path: Path) -> None:
-    """Before anything opens it to write: a file of another program, or of another Penstock, stays as it is."""
+    """Check a file before anything opens it to write.
+
+    A file of another program, or of another Penstock, stays as it is.
+    """
     from penstock.stores.sqlite import SCHEMA_VERSION, UPDATES  # noqa: PLC0415
 
     try:

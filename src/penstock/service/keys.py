@@ -22,7 +22,10 @@ from penstock.stores.cold import ApiKeys as KeyStore
 from penstock.stores.records import ApiKey, Scope
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""Each includes those before it: who may submit may read, `admin` may everything."""
+"""The scopes of keys.
+
+Each includes those before it: who may submit may read, `admin` may everything.
+"""
 CACHE_SECONDS = 2.0
 """A key that was revoked by another process works for this long at most; one revoked here stops at
 once.
@@ -45,7 +48,7 @@ def includes(granted: Collection[Scope], needed: Scope) -> bool:
 
 
 def check_key(name: str, scopes: Collection[str]) -> None:
-    """Raises `InvalidInput` if there can't be such a key."""
+    """Check a new key's name and scopes. Raises `InvalidInput`."""
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
         given = f"not {unknown[0]!r}" if unknown else "at least one"
@@ -83,7 +86,7 @@ class Keys:
         """A read that somebody has waited for already."""
 
     async def create(self, name: str, scopes: Collection[str]) -> tuple[ApiKey, str]:
-        """Answers the key and its token, which is shown now or never."""
+        """Create a key; answers it and its token, which is shown now or never."""
         key, token = _make_key(name, scopes, time.time())
         await self._store.put_key(key)
         self._forget()
@@ -93,7 +96,7 @@ class Keys:
         return await self._store.keys()
 
     async def revoke(self, key_id: str) -> bool:
-        """False if there is no such key, or it was revoked before."""
+        """Revoke a key; False if there is no such key, or it was revoked before."""
         done = await self._store.revoke_key(key_id, time.time())
         self._forget()
         return done
@@ -113,7 +116,7 @@ class Keys:
         return bool(self._known)
 
     async def _read_patiently(self) -> None:
-        """Of those who wait for a silent store, only the first waits so long."""
+        """Read the keys; of those who wait for a silent store, only the first waits so long."""
         reading = self._begin_read()
         if reading is not self._silent:
             with suppress(StoreError, TimeoutError):
@@ -121,7 +124,11 @@ class Keys:
                 await asyncio.wait_for(asyncio.shield(reading), PATIENCE_SECONDS)
 
     async def check(self, token: str) -> ApiKey | None:
-        """Unknown, revoked, malformed and wrong keys take the same way, so that none can be told from another."""
+        """The key of a token, or None.
+
+        Unknown, revoked, malformed and wrong keys take the same way, so that none can be told from
+        another.
+        """
         if self._clock() - self._read_at >= CACHE_SECONDS:
             await self._read()
         found = self._compare(token)
@@ -138,7 +145,7 @@ class Keys:
         return key if same and key is not None and key.revoked_at is None else None
 
     async def _read(self) -> None:
-        """Requests that come meanwhile wait for the same read."""
+        """Read the keys; requests that come meanwhile wait for the same read."""
         await asyncio.shield(self._begin_read())
 
     def _begin_read(self) -> asyncio.Task[None]:
@@ -157,6 +164,9 @@ class Keys:
             self._known, self._read_at, self._was_read = known, began, True
 
     def _forget(self) -> None:
-        """Also what is being read now: it may be from before the change."""
+        """Forget the keys in memory, also what is being read now.
+
+        It may be from before the change.
+        """
         self._read_at, self._reading = float("-inf"), None
         self._changes += 1

@@ -1,4 +1,4 @@
-"""How the nodes of a workflow do: executions are added one by one, and none of them is kept."""
+"""Times of a workflow's nodes: executions are added one by one, and none of them is kept."""
 
 from __future__ import annotations
 
@@ -45,6 +45,8 @@ class _Node:
 
 
 class NodeTimes:
+    """Times of a workflow's nodes."""
+
     def __init__(self) -> None:
         self.versions: set[int] = set()
         self._states: Counter[str] = Counter()
@@ -65,7 +67,10 @@ class NodeTimes:
                 self._nodes.setdefault(name, _Node()).add(run)
 
     def view(self, plans: Iterable[Plan]) -> dict[str, Any]:
-        """In the order of these plans: what only an older version has comes last."""
+        """The times of nodes in the order of these plans.
+
+        What only an older version has comes last.
+        """
         handlers: dict[str, str] = {}
         for plan in plans:
             for node in plan.nodes:

@@ -19,6 +19,8 @@ from penstock.stores.base import Stored, Stores
 
 
 class Nodes:
+    """Views of single nodes of executions."""
+
     def __init__(self, stores: Stores, executions: Executions) -> None:
         self._stores, self._executions = stores, executions
 
@@ -50,7 +52,10 @@ class Nodes:
         return undecoded(outputs[node_id])
 
     async def _notes(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
-        """What the document says about the node that has no effect, and so isn't in the plan."""
+        """The notes of a node.
+
+        What the document says about it that has no effect, and so isn't in the plan.
+        """
         stored = await self._stores.cold.get_workflow(record.workflow, record.version)
         document = json.loads(stored.document) if stored else {}
         nodes = (document.get("dag") or document).get("nodes") or []
@@ -76,7 +81,7 @@ def find_node(plan: Plan, record: ExecutionRecord, node_id: str) -> tuple[PlanNo
 
 
 def _rules(node: PlanNode) -> dict[str, Any]:
-    """What decides over it, with the defaults of its handler."""
+    """The rules of a node, which decide over it, with the defaults of its handler."""
     return {
         "handler": node.handler,
         "condition": node.condition.source if node.condition else None,

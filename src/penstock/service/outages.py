@@ -1,4 +1,4 @@
-"""What a stranger is told of a store that is away, and what the log is told.
+"""Outages of a store: what a stranger is told, and what the log is told.
 
 The text of a `StoreUnavailable` names servers, ports, databases and accounts: operators need them,
 and whoever can send a request must not see them.
@@ -22,11 +22,11 @@ AGAIN_SECONDS = 30.0
 TEXTS_MAX = 100
 
 _logged: dict[str, float] = {}
-"""By text, when it was logged: requests may come by the thousand meanwhile."""
+"""When each text was logged last: requests may come by the thousand meanwhile."""
 
 
 def shown_outage(error: Exception) -> str:
-    """What may be shown of it to anybody. All of it is in the log, once in a while."""
+    """What may be shown of an outage to anybody. All of it is in the log, once in a while."""
     text, now = f"{type(error).__name__}: {error}", time.monotonic()
     if now - _logged.get(text, -AGAIN_SECONDS) >= AGAIN_SECONDS:
         if len(_logged) >= TEXTS_MAX:

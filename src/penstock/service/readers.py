@@ -1,4 +1,4 @@
-"""What waits for one reader of live events, and the batches that all readers share."""
+"""Buffers of readers of live events, and the batches that all readers share."""
 
 from __future__ import annotations
 
@@ -9,73 +9,93 @@ from typing import NamedTuple
 from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import StoreUnavailable
-from penstock.stores.records import FeedPart, Place
+from penstock.stores.records import FeedCursor, FeedEntry
 
 BATCH_LINES = 250
-"""About, so that encoding and sending a long history lets others have their turn."""
+"""Lines of a batch, about.
+
+So encoding and sending a long history lets others have their turn.
+"""
 
 
-class Entry(NamedTuple):
+class FeedLine(NamedTuple):
+    """A history line with the id that a reader goes on from."""
+
     seq: int
     id: str
-    """Where to go on after it: `seq`, or in the feed of all executions a place in it, such as
-    `17.0`.
+    """Where to go on after it: `seq`, or in the commit feed a cursor with the line's index,
+    such as `17.0`.
     """
     execution_id: str
     line: Transition
 
 
 class Ending(NamedTuple):
+    """The end of an execution."""
+
     execution_id: str
     state: str
 
 
 class Batch:
-    """Some lines in order.
+    """A batch of history lines, in order.
 
     Every reader gets the same object, so what one makes of it serves the others.
     """
 
-    __slots__ = ("bare", "behind", "encoded", "ends", "entries", "parts", "start")
+    __slots__ = ("bare", "cursor", "encoded", "ends", "feed_entries", "feed_lines", "next_cursor")
 
-    def __init__(self, entries: Sequence[Entry], ends: Ending | None = None) -> None:
-        self.entries = entries
+    def __init__(self, feed_lines: Sequence[FeedLine], ends: Ending | None = None) -> None:
+        self.feed_lines = feed_lines
         self.ends = ends
-        """Of the last batch of an execution that has ended."""
+        """The execution's end, in the last batch of one that has ended."""
         self.encoded: bytes | None = None
-        """What the first reader has encoded; `bare` is the same without the lines of nodes."""
-        self.bare: bytes | None = None
-        self.start: Place = ()
-        """In the feed of all executions: where a reader is before it and `behind` it, and the parts
-        in between.
+        """The bytes that the first reader has encoded.
+
+        `bare` is the same without the lines of nodes.
         """
-        self.behind: Place = ()
-        self.parts: Sequence[FeedPart] = ()
+        self.bare: bytes | None = None
+        self.cursor: FeedCursor = ()
+        """In the commit feed: where a reader is before it; `next_cursor` is behind it, and the entries
+        are in between.
+        """
+        self.next_cursor: FeedCursor = ()
+        self.feed_entries: Sequence[FeedEntry] = ()
 
     @property
     def lines(self) -> list[Transition]:
-        return [entry.line for entry in self.entries]
+        return [feed_line.line for feed_line in self.feed_lines]
 
     def after(self, seq: int) -> Batch:
-        """Without what a reader of an execution already has."""
-        entries = self.entries
-        if not entries or entries[0].seq > seq:
+        """This batch without what a reader of an execution already has."""
+        feed_lines = self.feed_lines
+        if not feed_lines or feed_lines[0].seq > seq:
             return self
-        return Batch([entry for entry in entries if entry.seq > seq], self.ends)
+        return Batch([feed_line for feed_line in feed_lines if feed_line.seq > seq], self.ends)
 
-    def seen_from(self, place: Place) -> Batch:
-        """For a reader of all executions that isn't where most are: without what it has, and with ids of its own."""
-        if place == self.start:
+    def seen_from(self, cursor: FeedCursor) -> Batch:
+        """This batch for a reader of all executions that isn't where most are.
+
+        Without what it has, and with ids of its own.
+        """
+        if cursor == self.cursor:
             return self
-        return batch_of([part for part in self.parts if part.position > place[part.lane]], place)
+        return batch_of(
+            [
+                feed_entry
+                for feed_entry in self.feed_entries
+                if feed_entry.position > cursor[feed_entry.partition]
+            ],
+            cursor,
+        )
 
 
 def of_execution(execution_id: str, lines: Sequence[Transition]) -> Iterator[Batch]:
-    """At least one batch."""
+    """The lines of an execution as batches, at least one."""
     for start in range(0, max(len(lines), 1), BATCH_LINES):
         piece = lines[start : start + BATCH_LINES]
-        entries = [Entry(line.seq, str(line.seq), execution_id, line) for line in piece]
-        yield Batch(entries, ending_of(execution_id, piece))
+        feed_lines = [FeedLine(line.seq, str(line.seq), execution_id, line) for line in piece]
+        yield Batch(feed_lines, ending_of(execution_id, piece))
 
 
 def ending_of(execution_id: str, lines: Sequence[Transition]) -> Ending | None:
@@ -84,42 +104,49 @@ def ending_of(execution_id: str, lines: Sequence[Transition]) -> Ending | None:
     return None
 
 
-def of_parts(parts: Sequence[FeedPart], place: Place) -> Iterator[Batch]:
-    """What comes after `place`. A part isn't divided between batches."""
+def of_feed_entries(feed_entries: Sequence[FeedEntry], cursor: FeedCursor) -> Iterator[Batch]:
+    """Entries of the commit feed as batches, behind `cursor`.
+
+    An entry isn't divided between batches.
+    """
     first = size = 0
-    for number, part in enumerate(parts, start=1):
-        size += len(part.lines)
-        if size >= BATCH_LINES or number == len(parts):
-            yield (batch := batch_of(parts[first:number], place))
-            place, first, size = batch.behind, number, 0
+    for number, feed_entry in enumerate(feed_entries, start=1):
+        size += len(feed_entry.lines)
+        if size >= BATCH_LINES or number == len(feed_entries):
+            yield (batch := batch_of(feed_entries[first:number], cursor))
+            cursor, first, size = batch.next_cursor, number, 0
 
 
-def batch_of(parts: Sequence[FeedPart], place: Place, seen: int = 0) -> Batch:
-    """Without the first lines of each part that were `seen`."""
-    here, entries = list(place), []
-    for part in parts:
-        position, lane, execution_id = part.position, part.lane, part.execution_id
-        here[lane] = position
-        # the whole place, so that one id is enough to go on in all lanes; the index stands with its
-        # lane
-        before, later = _around(here, lane) if len(here) > 1 else ("", "")
-        for index, line in enumerate(part.lines[seen:], seen):
-            entries.append(
-                Entry(line.seq, f"{before}{position}.{index}{later}", execution_id, line)
+def batch_of(feed_entries: Sequence[FeedEntry], cursor: FeedCursor, seen: int = 0) -> Batch:
+    """Entries as one batch, without the first lines of each that were `seen`."""
+    here, feed_lines = list(cursor), []
+    for feed_entry in feed_entries:
+        position, partition, execution_id = (
+            feed_entry.position,
+            feed_entry.partition,
+            feed_entry.execution_id,
+        )
+        here[partition] = position
+        # the whole cursor, so that one id is enough to go on in all partitions; the index stands with
+        # its partition
+        before, later = _around(here, partition) if len(here) > 1 else ("", "")
+        for index, line in enumerate(feed_entry.lines[seen:], seen):
+            feed_lines.append(
+                FeedLine(line.seq, f"{before}{position}.{index}{later}", execution_id, line)
             )
-    batch = Batch(entries)
-    batch.start, batch.behind, batch.parts = place, tuple(here), parts
+    batch = Batch(feed_lines)
+    batch.cursor, batch.next_cursor, batch.feed_entries = cursor, tuple(here), feed_entries
     return batch
 
 
-def _around(here: list[int], lane: int) -> tuple[str, str]:
-    return "".join([f"{each}-" for each in here[:lane]]), "".join(
-        [f"-{each}" for each in here[lane + 1 :]]
+def _around(here: list[int], partition: int) -> tuple[str, str]:
+    return "".join([f"{each}-" for each in here[:partition]]), "".join(
+        [f"-{each}" for each in here[partition + 1 :]]
     )
 
 
 class Buffer:
-    """What waits for one reader.
+    """A buffer: the batches that wait for one reader.
 
     When it is full it is dropped, and the reader goes back to the store.
     """
@@ -130,7 +157,7 @@ class Buffer:
         self._size_max = size_max
         self._batches: list[Batch] = []
         self.size = 0
-        """Lines in it."""
+        """Lines in the buffer."""
         self._waiter: asyncio.Future[None] | None = None
         self._error: Exception | None = None
         self.closed = False
@@ -147,13 +174,16 @@ class Buffer:
         return True
 
     def collect(self) -> None:
-        """Before reading the store: what is committed after that reading isn't in it."""
+        """Begin to collect, before reading the store.
+
+        What is committed after that reading isn't in it.
+        """
         self.behind = False
 
     def put(self, batch: Batch) -> None:
         if self.behind or self.closed:
             return
-        size = len(batch.entries)
+        size = len(batch.feed_lines)
         if (
             self._batches and self.size + size > self._size_max
         ):  # one batch always fits, however large
@@ -173,7 +203,10 @@ class Buffer:
         self._wake()
 
     async def take(self, idle_seconds: float | None) -> list[Batch]:
-        """Everything that has come; nothing after a while without news, or if the reader is behind or at the end."""
+        """Take the batches that have come.
+
+        None after a while of silence, or if the reader is behind or at the end.
+        """
         if not (self._batches or self.behind or self.closed):
             await self._wait(idle_seconds)
         batches, self._batches, self.size = self._batches, [], 0

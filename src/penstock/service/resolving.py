@@ -1,7 +1,10 @@
-"""What a node was given, or would be given now: its config with every reference filled in by the engine's own rules.
+"""The resolved config of a node, as it was given or would be given now.
 
-A node sees what was recorded when its last attempt was handed out, and no output that came later: a `??` that stood in
-for an output then stands in for it here. Secrets stay the references that were written.
+Its config with every reference filled in by the engine's own rules.
+
+A node sees what was recorded when its last attempt was handed out, and no output that came later: a
+`??` that stood in for an output then stands in for it here. Secrets stay the references that were
+written.
 """
 
 from __future__ import annotations
@@ -23,11 +26,13 @@ from penstock.stores.base import BlobStore, Stored
 
 CONFIG_BYTES_MAX = 256 * 1024
 SOURCE_BYTES_MAX = 6 * 1024 * 1024
-"""Of outputs and input that are looked into for it, on a loop that others wait for."""
+"""Bytes of outputs and input that are looked into for a config, on a loop that others wait for."""
 NEVER_GIVEN = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.FAILED})
 
 
 class Resolved(NamedTuple):
+    """A resolved config, or why there is none."""
+
     config: dict[str, Any] | None
     unresolved: str | None = None
     """Why there is no config."""
@@ -83,7 +88,10 @@ def _waits(stored: Stored, references: Collection[str]) -> str | None:
 
 
 def _seen(stored: Stored, node_id: str, references: Collection[str]) -> set[str]:
-    """Those that had ended when the node was decided on for the last time: queued, or evaluated in place."""
+    """The referenced nodes that had ended when this one was decided on for the last time.
+
+    That is, when it was queued, or evaluated in place.
+    """
     own = [line for line in stored.history if line.node_id == node_id]
     queued = [line.seq for line in own if line.after == NodeState.QUEUED]
     decided = queued[-1] if queued else own[-1].seq if own else stored.last_seq

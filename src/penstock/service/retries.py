@@ -37,6 +37,8 @@ class _Ready(NamedTuple):
 
 
 class Retries:
+    """Retries of finished executions."""
+
     def __init__(self, stores: Stores, plans: Plans, submissions: Submissions) -> None:
         self._cold, self._now = stores.cold, stores.hot.now
         self._plans, self._submissions = plans, submissions
@@ -55,7 +57,9 @@ class Retries:
         version: str | int = "same",
         labels: Mapping[str, Any] | None = None,
     ) -> tuple[str, RetryPlan]:
-        """The id of the new execution. `version` is `same`, `latest` or a number.
+        """Retry an execution; answers the new one's id and the plan.
+
+        `version` is `same`, `latest` or a number.
 
         Raises `NotFound`, and `Conflict` if it hasn't ended, was retried already or has nothing
         left to run.
@@ -83,7 +87,7 @@ class Retries:
         return made, ready.plan
 
     async def _close_dead_letters(self, execution_id: str, made: str) -> None:
-        """Its dead letters have been seen to, whichever way the retry was asked for."""
+        """Close the dead letters of an execution, whichever way the retry was asked for."""
         try:
             dead_letters = await self._cold.dead_letters(
                 DeadLetterSearch(execution_id=execution_id, limit=DEAD_LETTERS_MAX)
@@ -122,7 +126,10 @@ class Retries:
         return _Ready(stored, new, plan)
 
     async def _check_first(self, execution_id: str) -> None:
-        """One retry per execution; the chain goes on from its end."""
+        """Raise if the execution was retried.
+
+        One retry per execution; the chain goes on from its end.
+        """
         for row in await self._cold.search(Search(retry_of=execution_id, limit=1)):
             advice = (
                 "retry that one"
@@ -135,7 +142,10 @@ class Retries:
             raise Conflict(f"{told}; {advice}")
 
     async def _add_unrecorded(self, stored: Stored) -> None:
-        """A retry that broke before it had recorded all reused outputs still has them in its intent."""
+        """Add the outputs that a retry reuses and hadn't recorded before it broke.
+
+        Its intent has them.
+        """
         intent = (
             await self._cold.intent(stored.record.execution_id) if stored.record.reused else None
         )
@@ -147,7 +157,7 @@ class Retries:
                 stored.outputs[reused.node_id] = reused.output
 
     async def _check_input(self, record: ExecutionRecord, new: Plan) -> None:
-        """Another version may ask for another input."""
+        """Check the input against the new version, which may ask for another."""
         if new.version == record.version or new.input_schema is None:
             return
         told = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"

@@ -1,4 +1,4 @@
-"""What a retry of a finished execution reuses, what it runs, and why. Pure.
+"""The plan of a retry: what it reuses of a finished execution, what it runs, and why. Pure.
 
 A node's output is reused if it completed, means the same in the version that runs now, and nothing before it
 runs again: what it was given is then what it would be given now. A branch that wasn't taken is
@@ -29,12 +29,17 @@ ENDED_BADLY = {NodeState.FAILED: "failed", NodeState.CANCELLED: "cancelled"}
 
 
 class RetryRun(msgspec.Struct):
+    """A node that a retry runs, and why."""
+
     node_id: str
     reason: str
 
 
 class RetryPlan(msgspec.Struct):
-    """Every node is in one of the two lists, each after those that it depends on."""
+    """A plan of a retry.
+
+    Every node is in one of the two lists, each after those that it depends on.
+    """
 
     version: int
     reused: list[str]
@@ -42,12 +47,12 @@ class RetryPlan(msgspec.Struct):
 
     @property
     def is_idle(self) -> bool:
-        """Nothing in it could come out differently."""
+        """Whether nothing in a retry could come out differently."""
         return all(run.reason == DECIDED_AGAIN for run in self.runs)
 
 
 def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None) -> RetryPlan:
-    """`start` and all that comes after it run in any case.
+    """Plan a retry. `start` and all that comes after it run in any case.
 
     Raises `NotFound` if there is no such node.
     """
@@ -93,7 +98,7 @@ def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
 
 
 def _reason(node: PlanNode, run: NodeRun | None, old: Plan, new: Plan) -> str | None:
-    """Why it runs, whatever comes before it."""
+    """Why a node runs, whatever comes before it."""
     if node.node_id not in old.numbers:
         return f"new in version {new.version}"
     if run is None or (run.state is NodeState.SKIPPED and run.reason not in NOT_TAKEN):
@@ -112,14 +117,20 @@ def _after(node_id: str | None) -> str | None:
 
 
 def _decides_alike(node: PlanNode) -> bool:
-    """Not if it asks which execution this is, or was decided before all that it looks at had settled."""
+    """Whether a condition decides alike.
+
+    Not if it asks which execution this is, or was decided before all that it looks at had settled.
+    """
     return node.condition is None or (
         "execution" not in node.condition.source and node.rule != "one_success"
     )
 
 
 def _meaning(plan: Plan, node: PlanNode) -> tuple[Any, ...]:
-    """What decides over a node's outcome. As JSON, because to Python 1 and true are equal."""
+    """The meaning of a node, what decides over its outcome.
+
+    As JSON, because to Python 1 and true are equal.
+    """
     config = msgspec.json.encode(node.config.value, order="deterministic")
     parents = frozenset(plan.nodes[parent].node_id for parent in node.dependencies)
     return (

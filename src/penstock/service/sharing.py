@@ -1,4 +1,7 @@
-"""Answers that many ask for at once, again and again: computed for the first, and kept for a moment."""
+"""Shared answers, which many ask for at once, again and again.
+
+Computed for the first, and kept for a moment.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,14 @@ class _CachedResult(Generic[Answer]):
 
 
 class Shared(Generic[Answer]):
+    """Caches answers for a moment, and computes each once at a time."""
+
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._cached: dict[Hashable, _CachedResult[Answer]] = {}
 
     async def get(self, key: Hashable, compute: Callable[[], Awaitable[Answer]]) -> Answer:
-        """A failure is told to all who wait for it, and isn't kept."""
+        """The answer; a failure goes to all who wait for it, and isn't cached."""
         cached = self._cached.get(key)
         if cached is None or self._clock() >= cached.until:
             cached = self._begin(key, compute)
@@ -58,7 +63,7 @@ class Shared(Generic[Answer]):
         return cached
 
     def _forget(self) -> None:
-        """The oldest; whoever waits for one has it in hand."""
+        """Forget the oldest answer; whoever waits for one has it in hand."""
         while len(self._cached) > RESULTS_MAX:
             del self._cached[next(iter(self._cached))]
 

@@ -1,4 +1,7 @@
-"""How the whole store does, and how a workflow does: what is read for it is bounded, and shared by all who ask."""
+"""Statistics of a store and of a workflow.
+
+What is read for it is bounded, and shared by all who ask.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,9 @@ from penstock.stores.cold import ColdStore
 from penstock.stores.records import Search
 
 COUNTED_EXECUTIONS_MAX = 200_000
-"""Executions of a window: the newest."""
+"""Executions of a window that are counted: the newest."""
 COUNT_MAX = 10_000
-"""Of what is active, and of open dead letters."""
+"""Up to where active executions and open dead letters are counted."""
 FRESH_SECONDS, WORKFLOW_FRESH_SECONDS = 2.0, 5.0
 READS_AT_ONCE = 8
 EXAMPLES, EXAMPLES_PER_BUCKET = 240, 3
@@ -31,12 +34,14 @@ REMEMBERED_HOPS = 2000
 
 
 class Statistics:
+    """Statistics of a store and its workflows."""
+
     def __init__(
         self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: Plans
     ) -> None:
         self._cold, self._now, self._workflows, self._plans = cold, now, workflows, plans
         self._hops: dict[str, tuple[float, ...]] = {}
-        """By execution that has ended, so that none is read twice; the one that was used last
+        """Hops by execution that has ended, so that none is read twice; the one that was used last
         stands last.
         """
         self._overviews: Shared[dict[str, Any]] = Shared(FRESH_SECONDS)
@@ -100,7 +105,10 @@ class Statistics:
         }
 
     async def workflow(self, name: str, tag: str | None, sample: int) -> dict[str, Any]:
-        """Of its newest executions that have ended, of one version or of all. Raises `NotFound`."""
+        """Statistics of a workflow's newest executions that have ended, of one version or of all.
+
+        Raises `NotFound`.
+        """
         return await self._of_workflows.get(
             (name, tag, sample), lambda: self._workflow(name, tag, sample)
         )
@@ -121,7 +129,10 @@ class Statistics:
     async def _read(
         self, execution_ids: list[str], runs_max: int
     ) -> AsyncIterator[tuple[str, Stored | None]]:
-        """A few at once, until they had so many node runs: then there are a few too many at most."""
+        """Read executions, a few at once, until they had so many node runs.
+
+        Then there are a few too many at most.
+        """
         runs = 0
         for first in range(0, len(execution_ids), READS_AT_ONCE):
             some = execution_ids[first : first + READS_AT_ONCE]
@@ -133,7 +144,11 @@ class Statistics:
                 return
 
     async def _execution(self, execution_id: str) -> Stored | None:
-        """None if it is gone meanwhile, or another version of Penstock has written it: the others count."""
+        """An execution as it is stored, or None.
+
+        None if it is gone meanwhile, or another version of Penstock has written it: the others
+        count.
+        """
         try:
             return await self._cold.execution(execution_id)
         except SchemaMismatch:

@@ -34,19 +34,22 @@ from penstock.stores.records import AuditLine
 
 STARTS_MAX = 500
 TRANSACTIONS_MAX = 3
-"""At once; what comes meanwhile goes together into the next."""
+"""Transactions at once; what comes meanwhile goes together into the next."""
 LABELS_MAX = 64
 LABELS_BYTES_MAX = 16 * 1024
-"""Of all labels of an execution: they are kept in every list and index that finds it."""
+"""Bytes of all labels of an execution: they are kept in every list and index that finds it."""
 SMALL_INPUT_BYTES = 64 * 1024
 LABEL_NAME_CHARACTERS_MAX = 128
 LABEL_VALUE_CHARACTERS_MAX = 1024
-"""Characters; of a value that isn't text, of its JSON."""
+"""Characters of a label's value; of a value that isn't text, of its JSON."""
 OVERRIDES_BYTES_MAX = 1024 * 1024
 
 
 def new_execution_id() -> str:
-    """Ids sort by time (UUID version 7), so that an index of them grows at its end."""
+    """A new execution id.
+
+    Ids sort by time (UUID version 7), so that an index of them grows at its end.
+    """
     value = (time.time_ns() // 1_000_000) << 80 | secrets.randbits(80)
     value = value & ~(0xF << 76) | 0x7 << 76
     value = value & ~(0x3 << 62) | 0x2 << 62
@@ -58,7 +61,7 @@ class StartRequest(msgspec.Struct, kw_only=True):
     """What a user wants to have run, before it is checked."""
 
     workflow: str | Mapping[str, Any] | Plan
-    """A reference to a stored one, the document itself, or the plan of one that was looked up
+    """A reference to a stored workflow, the document itself, or the plan of one that was looked up
     before.
     """
     named: bool = False
@@ -76,7 +79,7 @@ class StartRequest(msgspec.Struct, kw_only=True):
     lenient_config: bool = False
     """As `ExecutionRecord.lenient_config`: for the compatible routes."""
     audit: AuditLine | None = None
-    """Written together with it; its object is the new execution."""
+    """The audit line that is written together with it; its object is the new execution."""
 
 
 class Submitted(NamedTuple):
@@ -84,7 +87,7 @@ class Submitted(NamedTuple):
 
     execution_id: str
     record: ExecutionRecord | None
-    """None for one that was started before."""
+    """The execution's record; None for one that was started before."""
     replayed: bool
     """The idempotency key was known: nothing new was started."""
 
@@ -108,21 +111,26 @@ class Submissions:
         backlog: Backlog,
         sandbox: Sandbox,
         *,
-        hears_of_ends: bool = True,
+        sees_all_ends: bool = True,
     ) -> None:
         self.backlog, self._sandbox = backlog, sandbox
-        self._stores, self._workflows, self._hears_of_ends = stores, workflows, hears_of_ends
+        self._stores, self._workflows, self._sees_all_ends = stores, workflows, sees_all_ends
         self._pending: list[PendingIntent] = []
         self._flushing = False
         self._recording: set[asyncio.Task[None]] = set()
         self.unfinished: set[str] = set()
-        """Started here, end not seen yet: whoever waits for one needn't look in the store first.
+        """Executions started here whose end wasn't seen yet.
 
-        Stays empty in a process that doesn't hear of all ends.
+        Whoever waits for one needn't look in the store first.
+
+        Stays empty in a process that doesn't see all ends.
         """
 
     async def submit(self, start_request: StartRequest) -> Submitted:
-        """Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`, `Overloaded`."""
+        """Start an execution: check the request and record its intent.
+
+        Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`, `Overloaded`.
+        """
         known = (
             await self._replayed(start_request)
             if start_request.idempotency_key is not None
@@ -136,7 +144,11 @@ class Submissions:
         return Submitted(execution_id, intent.record, replayed=replayed)
 
     async def _replayed(self, start_request: StartRequest) -> str | None:
-        """Before anything else is looked at: what the request meant then may be gone or different by now."""
+        """The execution that an idempotency key has started.
+
+        Asked before anything else is looked at: what the request meant then may be gone or
+        different by now.
+        """
         key = start_request.idempotency_key or ""
         made = await self._stores.cold.key_use(start_request.key_scope, key)
         try:
@@ -148,7 +160,10 @@ class Submissions:
     async def submit_many(
         self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
     ) -> list[str]:
-        """One execution for each input. All inputs are checked before the first one is stored."""
+        """Start an execution for each input.
+
+        All inputs are checked before the first one is stored.
+        """
         checked = [await self.check_input(plan, given) for given in inputs]
         intents = [Intent(self._record(new_execution_id(), plan, data, labels)) for data in checked]
         await self.backlog.enter(plan.name, len(intents))
@@ -203,7 +218,10 @@ class Submissions:
         return text
 
     async def check_fits(self, schema: Any, given: Any, told: str, turn: str) -> None:
-        """Raises `InvalidInput` with everything that doesn't fit, and where."""
+        """Check an input against a schema.
+
+        Raises `InvalidInput` with everything that doesn't fit, and where.
+        """
         problems = await schema_problems_in(self._sandbox, schema, given, turn)
         if problems:
             input_problems = [
@@ -226,7 +244,10 @@ class Submissions:
     async def trigger(
         self, execution_id: str, workflow: str, given: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        """Start one that waits. Raises `NotFound`, `Conflict`, `InvalidInput`, `Overloaded`."""
+        """Let an execution that waits begin.
+
+        Raises `NotFound`, `Conflict`, `InvalidInput`, `Overloaded`.
+        """
         size = len(msgspec.json.encode(overrides))
         if size > OVERRIDES_BYTES_MAX:
             told = f"the configs by node have {size:,} bytes; the limit is {OVERRIDES_BYTES_MAX:,}"
@@ -253,7 +274,7 @@ class Submissions:
         return future
 
     def _flush_pending(self) -> None:
-        """In portions: while one is written, those before it already run."""
+        """Record pending intents in portions: while one is written, those before it already run."""
         self._flushing = False
         batch, self._pending = self._pending[:STARTS_MAX], self._pending[STARTS_MAX:]
         if batch:
@@ -308,7 +329,7 @@ class Submissions:
         return ids
 
     async def _append_started(self, execution_ids: list[str]) -> None:
-        if self._hears_of_ends:
+        if self._sees_all_ends:
             self.unfinished.update(execution_ids)
         if execution_ids:
             with contextlib.suppress(

@@ -1,6 +1,6 @@
-"""The end of the feed of all executions: the store is read once for all who follow it, and only while somebody does.
+"""The end of the commit feed: read once for all who follow all executions, while somebody does.
 
-What the engine tells about its commits has no positions, and ids are made of positions. So a commit only wakes the
+What the engine says of its commits has no positions, and ids are made of positions. So a commit only wakes the
 reading here, and what readers get is what the store says.
 """
 
@@ -9,30 +9,32 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from penstock.service.readers import Buffer, of_parts
+from penstock.service.readers import Buffer, of_feed_entries
 from penstock.stores.cold import ColdStore
-from penstock.stores.records import Place, behind
+from penstock.stores.records import FeedCursor, advance
 
 log = logging.getLogger("penstock.service")
 
-PAGE_PARTS = 200
+PAGE_ENTRIES = 200
 PAUSE_SECONDS = 0.004
-"""Between two readings, so that a busy engine is asked some hundred times a second, not after each
-commit.
+"""The pause between two readings, so that a busy engine is asked some hundred times a second, not
+after each commit.
 """
 
 
 class Tail:
+    """Reads the end of the commit feed, and gives it to the buffers of readers."""
+
     def __init__(self, cold: ColdStore) -> None:
         self._cold = cold
         self._task: asyncio.Task[None] | None = None
         self._begun, self._woken = asyncio.Event(), asyncio.Event()
         self.buffers: set[Buffer] = set()
-        self.place: Place = ()
+        self.cursor: FeedCursor = ()
         """Up to where the buffers have been given everything that they collect."""
 
     async def join(self, buffer: Buffer) -> None:
-        """`place` is known when this returns."""
+        """Give a buffer what comes. `cursor` is known when this returns."""
         self.buffers.add(buffer)
         if self._task is None:
             self._begun = asyncio.Event()
@@ -50,7 +52,7 @@ class Tail:
 
     async def _run(self) -> None:
         try:
-            self.place = await self._cold.feed_end()
+            self.cursor = await self._cold.commits_end()
             self._begun.set()
             while True:
                 await self._woken.wait()
@@ -64,10 +66,10 @@ class Tail:
             self._begun.set()
 
     async def _read(self) -> None:
-        while parts := await self._cold.feed(self.place, PAGE_PARTS):
-            place, self.place = self.place, behind(self.place, parts)
-            for batch in of_parts(parts, place):
+        while feed_entries := await self._cold.read_commits(self.cursor, PAGE_ENTRIES):
+            cursor, self.cursor = self.cursor, advance(self.cursor, feed_entries)
+            for batch in of_feed_entries(feed_entries, cursor):
                 for buffer in self.buffers:
                     buffer.put(batch)
-            if len(parts) < PAGE_PARTS:
+            if len(feed_entries) < PAGE_ENTRIES:
                 await asyncio.sleep(PAUSE_SECONDS)

@@ -1,4 +1,7 @@
-"""Why tasks wait that nobody takes: asked when somebody looks, so that the answer is about now."""
+"""Tasks that wait because nobody takes them, and why.
+
+Asked when somebody looks, so that the answer is about now.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ FRESH_SECONDS = 1.0
 
 
 class Wait(NamedTuple):
+    """Why a node's task waits."""
+
     reason: str
     """`no_worker` or `no_handler`."""
     text: str
@@ -36,12 +41,14 @@ class Untaken(NamedTuple):
 
 
 class Waiting:
+    """Finds out why tasks wait."""
+
     def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
         self._stores, self._dead_seconds = stores, dead_seconds
         self._read: tuple[float, list[Offer]] | None = None
 
     async def offers(self) -> list[Offer]:
-        """Of live workers; as they were a second ago at most."""
+        """The offers of live workers; as they were a second ago at most."""
         now = time.monotonic()
         if self._read is None or now - self._read[0] > FRESH_SECONDS:
             self._read = now, live(await self._stores.queue.offers(), self._dead_seconds)
@@ -50,7 +57,10 @@ class Waiting:
     async def of_nodes(
         self, record: ExecutionRecord, runs: Mapping[str, NodeRun], plan: Plan
     ) -> dict[str, Wait]:
-        """By node: those that are QUEUED and that nobody will take as things are."""
+        """Why nodes wait, by node.
+
+        Those that are QUEUED and that nobody will take as things are.
+        """
         queued = [run.node_id for run in runs.values() if run.state is NodeState.QUEUED]
         if not queued or record.state is not ExecutionState.RUNNING:
             return {}
@@ -63,7 +73,7 @@ class Waiting:
             grown = Execution(plan, record)
             nodes, numbers = grown.nodes, grown.numbers
         waits: dict[tuple[str, str], Wait | None] = {}
-        """By queue and handler: thousands of nodes may have the same."""
+        """Waits by queue and handler: thousands of nodes may have the same."""
         routes = queues_of(offers)
         found: dict[str, Wait] = {}
         for node_id in queued:
@@ -80,7 +90,7 @@ class Waiting:
         return found
 
     async def backlogs(self) -> list[Backlog]:
-        """Of all partitions together."""
+        """The backlogs of all queues, of all partitions together."""
         partitions = range(self._stores.hot.partitions)
         found = await asyncio.gather(
             *(self._stores.queue.backlog(partition) for partition in partitions)

@@ -27,8 +27,9 @@ from penstock.stores.records import Weights, WorkflowRow
 LATEST = "latest"
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 FRESH_SECONDS = 1.0
-"""Another process may move an alias, or tell what a handler asks for: it is seen here after this
-long.
+"""How long aliases and handlers are cached.
+
+Another process may move an alias, or tell what a handler asks for: it is seen here after this long.
 """
 COMPILED_PLANS_MAX = 1000
 COMPILED_BYTES_MAX = PLANS_BYTES_MAX
@@ -40,6 +41,8 @@ LARGE_BYTES = 8 * 1024
 
 
 class Put(NamedTuple):
+    """What came of storing a document."""
+
     stored: WorkflowVersion
     plan: Plan
     warnings: list[Problem]
@@ -53,6 +56,8 @@ class _Ready(NamedTuple):
 
 
 class Workflows:
+    """Definitions, their versions and aliases."""
+
     def __init__(
         self,
         stores: Stores,
@@ -70,11 +75,15 @@ class Workflows:
             settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth
         )
         self._compiled: dict[tuple[bool, bytes], tuple[Plan, int]] = {}
-        """By whether it was stored by name and the hash of the document: its plan, and the
-        document's size.
+        """Compiled documents, by whether it was stored by name and the hash of the document.
+
+        Its plan, and the document's size.
         """
         self._compiling: dict[tuple[bool, bytes], asyncio.Lock] = {}
-        """As `_compiled`, while a document is being compiled: others go on meanwhile."""
+        """Documents as `_compiled` has them, while one is being compiled.
+
+        Others go on meanwhile.
+        """
         self._large = asyncio.Lock()
         """Large documents are compiled one after another: the loop shares the interpreter with one
         thread, not six.
@@ -86,7 +95,7 @@ class Workflows:
     async def check(
         self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False
     ) -> Compiled:
-        """Raises `InvalidWorkflow`; stores nothing."""
+        """Check a document; stores nothing. Raises `InvalidWorkflow`."""
         return (
             await self._ready(
                 document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
@@ -96,7 +105,7 @@ class Workflows:
     async def put(
         self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False
     ) -> Put:
-        """Check and store, so that it can be started by its name.
+        """Check and store a document, so that it can be started by its name.
 
         The same content is the same version.
         """
@@ -139,14 +148,14 @@ class Workflows:
         return await ready(newer)  # a worker has come since
 
     async def _known_handlers(self, *, again: bool = False) -> Mapping[str, HandlerDefaults]:
-        """What workers told the store, and what this process knows beside."""
+        """The handlers that workers have registered, and those that this process has beside."""
         now = time.monotonic()
         if again or self._remembered is None or now - self._remembered[0] > FRESH_SECONDS:
             self._remembered = now, await self._cold.known_handlers()
         return {**self._handlers(), **self._remembered[1]}
 
     def _text(self, document: Any) -> bytes:
-        """As it is stored, and as it was sent but for blanks."""
+        """The text of a document as it is stored: as it was sent but for blanks."""
         text = dump_document(document)
         if len(text) > self.limits.max_bytes:
             message = (
@@ -156,7 +165,10 @@ class Workflows:
         return text
 
     async def _put_inline(self, document: Any) -> Plan:
-        """Check and store for its executions only: what others get who start this name stays as it is."""
+        """Check and store a document for its executions only.
+
+        What others get who start this name stays as it is.
+        """
         ready = await self._ready(document, strict=False, allow_unknown_handlers=False)
         plan = ready.compiled.plan
         stored = await self._cold.put_inline(plan.name, ready.content_hash, ready.text, self._now())
@@ -205,7 +217,11 @@ class Workflows:
             del self._compiled[next(iter(self._compiled))]
 
     async def resolve(self, reference: str, execution_id: str = "") -> Plan:
-        """`execution_id` chooses a version where the alias is weighted: the same id always gets the same one."""
+        """The plan of a reference.
+
+        `execution_id` chooses a version where the alias is weighted: the same id always gets the
+        same one.
+        """
         name, version = await self.find(reference, execution_id)
         return await self._plans.need(name, version)
 
@@ -313,7 +329,7 @@ class Workflows:
 
 
 def choose(weights: Weights, execution_id: str) -> int:
-    """A version by its share; the same for the same id."""
+    """Choose a version by its share; the same for the same id."""
     if len(weights) == 1:
         return next(iter(weights))
     remainder = crc32(execution_id.encode()) % sum(weights.values())

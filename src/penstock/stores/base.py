@@ -17,7 +17,7 @@ from penstock.errors import Conflict, NotFound
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
     from penstock.stores.commit_plan import CommitPlan
-    from penstock.stores.records import FeedPart
+    from penstock.stores.records import FeedEntry
     from penstock.stores.tiering import Tiering
 
 ControlRequest = Literal["cancel", "pause", "resume"]
@@ -380,11 +380,13 @@ class BlobStore(Protocol):
     async def delete(self, blob: Blob) -> None: ...
 
 
-class NewsSource(Protocol):
-    def news(self) -> AsyncIterator[list[FeedPart]]:
-        """Commits from now on, in all lanes.
+class CommitFeed(Protocol):
+    """What orchestrators commit, as it comes, for processes that don't decide themselves."""
 
-        The first list comes at once, perhaps empty: news have begun.
+    def subscribe(self) -> AsyncIterator[list[FeedEntry]]:
+        """Commits from now on, in all partitions.
+
+        The first list comes at once, perhaps empty: the subscription has begun.
 
         Raises `StoreError` when some may have been missed.
         """
@@ -407,7 +409,7 @@ class Stores(Protocol):
         """The two tiers that executions are moved between; None where hot and cold are one store."""
 
     @property
-    def events(self) -> NewsSource | None:
+    def commit_feed(self) -> CommitFeed | None:
         """The commits of other processes, as they come; None where there are no others."""
 
     async def open(self) -> None:

@@ -18,8 +18,8 @@ from penstock.stores.records import (
     DeadLetterRow,
     DeadLetterSearch,
     ExecutionRow,
-    FeedPart,
-    Place,
+    FeedCursor,
+    FeedEntry,
     Search,
     Weights,
     Window,
@@ -151,17 +151,17 @@ class Executions(Protocol):
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         """History lines with a greater `seq`; None if there is no such execution."""
 
-    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
-        """Transitions of all executions after a place; an empty answer is the end.
+    async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
+        """The commit feed behind a cursor: what all executions went through; empty at its end.
 
-        In the order of commits within each lane, in any order among lanes; no part of a lane is
-        left out before a later one. Raises `FeedGap` if some of it isn't kept any more.
+        In the order of commits within each partition, in any order among partitions; no entry of a
+        partition is left out before a later one. Raises `FeedGap` if some of it isn't kept any more.
         """
 
-    async def feed_end(self) -> Place:
-        """The place behind the last commit.
+    async def commits_end(self) -> FeedCursor:
+        """The cursor behind the last commit.
 
-        Whatever is there can be read, and whatever comes will be behind it.
+        Whatever is before it can be read, and whatever comes will be behind it.
         """
 
 

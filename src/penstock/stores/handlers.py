@@ -16,7 +16,7 @@ log = logging.getLogger("penstock.stores")
 _decoder = msgspec.msgpack.Decoder(HandlerDefaults)
 
 
-async def tell_handlers(cold: Definitions, handlers: Mapping[str, HandlerDefaults]) -> None:
+async def register_handlers(cold: Definitions, handlers: Mapping[str, HandlerDefaults]) -> None:
     """Write what the store doesn't have yet, or has otherwise: of two that differ the last one to start counts.
 
     Raises `SettingsError` for what nobody could read.

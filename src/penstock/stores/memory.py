@@ -42,7 +42,7 @@ class MemoryHotStore:
         self.changes: dict[str, list[bytes]] = {}
         self.records: dict[str, bytes] = {}
         self.dead_letters: list[bytes] = []
-        self.feed: list[tuple[str, bytes]] = []
+        self.commit_feed: list[tuple[str, bytes]] = []
         """Every change of every execution, in the order of commits."""
         self.fenced = 0
         self._members: dict[str, float] = {}
@@ -130,7 +130,7 @@ class MemoryHotStore:
         self.dead_letters += dead_letters
         for execution_id, change in plan.changes:
             self.changes.setdefault(execution_id, []).append(change)
-            self.feed.append((execution_id, change))
+            self.commit_feed.append((execution_id, change))
             record = record_of(change)
             if record is not None:
                 self.records[execution_id] = codec.encode(record)
@@ -204,7 +204,7 @@ class _LeasedQueue(MemoryTaskQueue):
 
 
 class MemoryStores:
-    tiering = events = None
+    tiering = commit_feed = None
 
     def __init__(
         self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None

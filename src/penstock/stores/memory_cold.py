@@ -34,8 +34,8 @@ from penstock.stores.records import (
     DeadLetterRow,
     DeadLetterSearch,
     ExecutionRow,
-    FeedPart,
-    Place,
+    FeedCursor,
+    FeedEntry,
     Search,
 )
 
@@ -47,7 +47,7 @@ class Facts(Protocol):
     records: dict[str, bytes]
     changes: dict[str, list[bytes]]
     dead_letters: list[bytes]
-    feed: list[tuple[str, bytes]]
+    commit_feed: list[tuple[str, bytes]]
 
     def stored(self, execution_id: str) -> Stored: ...
 
@@ -164,7 +164,7 @@ class MemoryExecutions:
         )
 
     def forget(self, before: float) -> int:
-        """The dead letters and the places in the feed stay, without content: their numbers go on."""
+        """The dead letters and the positions in the commit feed stay, without content: their numbers go on."""
         old = {execution_id for execution_id in self._intents if self._is_old(execution_id, before)}
         retries = {
             execution_id: codec.decode_intent(data).retry_of
@@ -185,9 +185,9 @@ class MemoryExecutions:
             self._control_requests.pop(execution_id, None)
             self._waiting.discard(execution_id)
         self._keys = {key: made for key, made in self._keys.items() if made.execution_id not in old}
-        self._hot.feed[:] = [
+        self._hot.commit_feed[:] = [
             (execution_id, b"" if execution_id in old else change)
-            for execution_id, change in self._hot.feed
+            for execution_id, change in self._hot.commit_feed
         ]
         self._hot.dead_letters[:] = [
             data if self._has(data) else b"" for data in self._hot.dead_letters
@@ -212,18 +212,18 @@ class MemoryExecutions:
         changes = self._hot.changes.get(execution_id, [])
         return [line for change in changes for line in history_of(change) if line.seq > after]
 
-    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
+    async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
         first = max(after[0], 0)
-        changes = enumerate(self._hot.feed[first:], start=first + 1)
-        parts = (
-            FeedPart(position, execution_id, history_of(change))
+        changes = enumerate(self._hot.commit_feed[first:], start=first + 1)
+        feed_entries = (
+            FeedEntry(position, execution_id, history_of(change))
             for position, (execution_id, change) in changes
             if execution_id in self._intents
         )
-        return list(islice((part for part in parts if part.lines), limit))
+        return list(islice((feed_entry for feed_entry in feed_entries if feed_entry.lines), limit))
 
-    async def feed_end(self) -> Place:
-        return (len(self._hot.feed),)
+    async def commits_end(self) -> FeedCursor:
+        return (len(self._hot.commit_feed),)
 
 
 class MemoryDeadLetters:

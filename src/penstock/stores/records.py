@@ -157,26 +157,29 @@ class AuditSearch(msgspec.Struct, kw_only=True):
     limit: int = 50
 
 
-Place = tuple[int, ...]
-"""Where somebody is in the feed of all executions: a position in each of its lanes."""
+FeedCursor = tuple[int, ...]
+"""Where a reader is in the commit feed: a position in each partition."""
 
 
-class FeedPart(msgspec.Struct):
-    """The history lines of one execution in one commit, at its place in its lane: commits of a lane have an order."""
+class FeedEntry(msgspec.Struct):
+    """An entry of the commit feed: the history lines of one execution in one commit.
+
+    Positions say the order of commits within a partition.
+    """
 
     position: int
     execution_id: str
     lines: list[Transition]
-    lane: int = 0
+    partition: int = 0
 
 
 class FeedGap(StoreError):
-    """The feed doesn't go back that far any more: what came after this place is partly gone."""
+    """The commit feed doesn't go back that far any more: part of what came after is gone."""
 
 
-def behind(place: Place, parts: Iterable[FeedPart]) -> Place:
-    """The place of somebody who was at `place` and has had these too."""
-    here = list(place)
-    for part in parts:
-        here[part.lane] = max(here[part.lane], part.position)
+def advance(cursor: FeedCursor, feed_entries: Iterable[FeedEntry]) -> FeedCursor:
+    """The cursor of a reader who was at `cursor` and has had these entries too."""
+    here = list(cursor)
+    for feed_entry in feed_entries:
+        here[feed_entry.partition] = max(here[feed_entry.partition], feed_entry.position)
     return tuple(here)

@@ -18,9 +18,17 @@ from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import Row
 from penstock.stores.postgres.retention import purge
-from penstock.stores.records import CountRow, Counts, ExecutionRow, FeedPart, Place, Search, Window
+from penstock.stores.records import (
+    CountRow,
+    Counts,
+    ExecutionRow,
+    FeedCursor,
+    FeedEntry,
+    Search,
+    Window,
+)
 from penstock.stores.redis import keys
-from penstock.stores.redis.events import RedisEvents
+from penstock.stores.redis.commit_feed import RedisCommitFeed
 from penstock.stores.redis.hot import RedisHotStore, stored_of
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
@@ -45,7 +53,7 @@ class ScaledColdStore(PostgresColdStore):
     """An execution that Redis has is read from there: PostgreSQL has only its intent or a checkpoint."""
 
     hot: RedisHotStore
-    events: RedisEvents
+    commit_feed: RedisCommitFeed
 
     async def execution(self, execution_id: str) -> Stored | None:
         try:
@@ -153,17 +161,17 @@ class ScaledColdStore(PostgresColdStore):
             return []  # then as it was heard of last
         return [row for row in rows if row[0] in known]
 
-    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
-        return await self.events.feed(after, limit)
+    async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
+        return await self.commit_feed.read_commits(after, limit)
 
-    async def feed_end(self) -> Place:
-        return await self.events.feed_end()
+    async def commits_end(self) -> FeedCursor:
+        return await self.commit_feed.commits_end()
 
 
 class ScaledStores:
     hot: RedisHotStore
     queue: RedisTaskQueue
-    events: RedisEvents
+    commit_feed: RedisCommitFeed
     tiering: ScaledTiering
 
     def __init__(self, store: str, settings: Settings) -> None:
@@ -196,7 +204,7 @@ class ScaledStores:
         self.hot = RedisHotStore(self.server, partitions)
         self.queue = RedisTaskQueue(self.server, partitions, self._heartbeat_seconds)
         self.cold.hot = self.hot
-        self.cold.events = self.events = RedisEvents(self.server, partitions)
+        self.cold.commit_feed = self.commit_feed = RedisCommitFeed(self.server, partitions)
         self.tiering = ScaledTiering(RedisHotTier(self.server, self.hot), self.cold)
 
     async def _claim(self) -> None:

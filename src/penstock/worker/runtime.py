@@ -338,9 +338,9 @@ class Worker:
             attempt.stopped is not None and slot is not None and slot.uncancel()
         ):
             raise asyncio.CancelledError  # another slot has taken its place, or the worker stops
-        self._tell(task, event)
+        self._task_over(task, event)
 
-    def _tell(self, task: Task, event: TaskEvent | None) -> None:
+    def _task_over(self, task: Task, event: TaskEvent | None) -> None:
         if self._metrics is not None:
             self._metrics.task_ended(task.handler, outcome_name(event), task.attempt)
         if event is not None:
@@ -370,7 +370,7 @@ class Worker:
             "the handler of %s ignores that it was stopped; its slot is replaced",
             attempt.task.node_id,
         )
-        self._tell(attempt.task, stopped_event(attempt, self.worker_id))
+        self._task_over(attempt.task, stopped_event(attempt, self.worker_id))
         self._wake_slot()
 
     async def _report(self) -> None:

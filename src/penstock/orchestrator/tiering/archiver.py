@@ -49,19 +49,19 @@ class Archiver:
             now,
         )
         self._reader = HotReader(hot)
-        self._told = asyncio.Event()
+        self._woken = asyncio.Event()
 
-    def tell(self) -> None:
+    def wake(self) -> None:
         """Wake the archiver: something was put in the outbox."""
-        self._told.set()
+        self._woken.set()
 
     async def run(self) -> None:
         while True:
-            self._told.clear()
+            self._woken.clear()
             await self.drain()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._look_seconds):
-                    await self._told.wait()
+                    await self._woken.wait()
                     await asyncio.sleep(COLLECT_SECONDS)
 
     async def drain(self) -> None:

@@ -100,13 +100,13 @@ class PartitionTiering:
                         self._lease.partition, self._lease.claim_term
                     )
 
-    def committed(self, plan: CommitPlan) -> None:
+    def on_commit(self, plan: CommitPlan) -> None:
         """Called after each commit of the partition."""
         dirty = self._checkpointer.dirty
         dirty.update([execution_id for execution_id, _ in plan.changes])
         dirty.difference_update([ended.execution_id for ended in plan.ended])
         if plan.outbox:
-            self._archiver.tell()
+            self._archiver.wake()
 
     async def archive(self) -> None:
         await self._is_built.wait()

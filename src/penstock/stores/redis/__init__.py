@@ -6,6 +6,6 @@
 - `hot`: executions, inboxes, timers, leases; `commits` puts a commit into the script's words,
   `inbox` reads entries, `entries` knows where handed-out tasks are.
 - `queue`: tasks for workers; `waking` tells them that there are some.
-- `events`: the live feed.
+- `commit_feed`: what commits recorded, live.
 - `hot_tier`: what tiering asks of the hot store.
 """

@@ -38,7 +38,7 @@ def wake(partition: int) -> str:
     return f"penstock:{{{partition}}}:wake"
 
 
-def events(partition: int) -> str:
+def commit_feed(partition: int) -> str:
     return f"penstock:{{{partition}}}:events"
 
 

@@ -72,7 +72,7 @@ class RedisTaskQueue:
             wanted = [len(queues), *queues, *(() if handlers is None else handlers or ("",))]
             tasks: list[Task] = []
             try:
-                for partition, news in waker.hopeful():
+                for partition, wakeups in waker.hopeful():
                     if len(tasks) == limit:
                         break
                     more, is_empty = await self._take(
@@ -80,7 +80,7 @@ class RedisTaskQueue:
                     )
                     tasks += more
                     if is_empty:
-                        waker.found_empty(partition, news)
+                        waker.found_empty(partition, wakeups)
             except StoreError:
                 if (
                     not tasks
@@ -178,14 +178,14 @@ class RedisTaskQueue:
         return tasks
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
-        await self._tell(worker_id, events, "over")
+        await self._send_report(worker_id, events, "over")
         for event in events:
             self._claimed.pop((worker_id, key_of(event)), None)
 
     async def started(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
-        await self._tell(worker_id, events, "started")
+        await self._send_report(worker_id, events, "started")
 
-    async def _tell(self, worker_id: str, events: Sequence[TaskEvent], how: str) -> None:
+    async def _send_report(self, worker_id: str, events: Sequence[TaskEvent], how: str) -> None:
         groups: dict[int, list[Any]] = {}
         for event in events:
             location = self._location(worker_id, event)

@@ -30,25 +30,25 @@ class Waker:
         }
         self._hopeful: list[int] = list(self._seen)
         """Partitions that may have something, the one that waited longest first."""
-        self._news = dict.fromkeys(self._seen, 0)
-        """How often each partition has had news."""
+        self._wakeups = dict.fromkeys(self._seen, 0)
+        """How often each partition was woken."""
         self._reading: dict[asyncio.Task[None], int] = {}
 
     def hopeful(self) -> list[tuple[int, int]]:
-        """Partitions that may have tasks, with how often each has had news.
+        """Partitions that may have tasks, with how often each was woken.
 
         The first goes to the end, so that none is always served last.
         """
-        order = [(partition, self._news[partition]) for partition in self._hopeful]
+        order = [(partition, self._wakeups[partition]) for partition in self._hopeful]
         self._hopeful = self._hopeful[1:] + self._hopeful[:1]
         return order
 
-    def found_empty(self, partition: int, news: int) -> None:
-        """Note that a partition has no tasks, unless there has been news since it was looked at.
+    def found_empty(self, partition: int, wakeups: int) -> None:
+        """Note that a partition has no tasks, unless it was woken since it was looked at.
 
         Reading and fetching have connections of their own.
         """
-        if partition in self._hopeful and self._news[partition] == news:
+        if partition in self._hopeful and self._wakeups[partition] == wakeups:
             self._hopeful.remove(partition)
 
     async def wait(self) -> None:
@@ -101,7 +101,7 @@ class Waker:
 
     def _hope(self, partitions: Sequence[int]) -> None:
         for each in partitions:
-            self._news[each] += 1
+            self._wakeups[each] += 1
             if each not in self._hopeful:
                 self._hopeful.append(each)
 

@@ -21,7 +21,7 @@ __all__ = ["SCHEMA_VERSION", "UPDATES", "SqliteStores"]
 
 
 class SqliteStores:
-    tiering = events = None
+    tiering = commit_feed = None
     blobs: DirectoryBlobs | BlobsMovedToObjects
 
     def __init__(

@@ -22,7 +22,7 @@ from penstock.stores.base import (
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
-from penstock.stores.records import AuditLine, ExecutionRow, FeedPart, Place, Search
+from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
 from penstock.stores.sqlite import searching
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.intents import Row, record_intents
@@ -190,10 +190,10 @@ class SqliteExecutions:
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         return await self._reader.run(lambda connection: _history(connection, execution_id, after))
 
-    async def feed(self, after: Place, limit: int = 500) -> list[FeedPart]:
-        return await self._reader.run(lambda connection: _feed(connection, after[0], limit))
+    async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
+        return await self._reader.run(lambda connection: _read_commits(connection, after[0], limit))
 
-    async def feed_end(self) -> Place:
+    async def commits_end(self) -> FeedCursor:
         rows = await self._reader.rows("SELECT coalesce(max(id), 0) FROM changes")
         return (int(rows[0][0]),)
 
@@ -240,14 +240,14 @@ def _history(
     return [line for part in reversed(parts) for line in part]
 
 
-def _feed(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedPart]:
-    parts: list[FeedPart] = []
+def _read_commits(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedEntry]:
+    feed_entries: list[FeedEntry] = []
     for position, execution_id, change in connection.execute(
         SELECT_FEED, (min(after, NUMBER_MAX),)
     ):
         lines = history_of(change)
         if lines:
-            parts.append(FeedPart(position, execution_id, lines))
-        if len(parts) == limit:
+            feed_entries.append(FeedEntry(position, execution_id, lines))
+        if len(feed_entries) == limit:
             break
-    return parts
+    return feed_entries

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import NotFound, StoreUnavailable
-from penstock.service.feed import Feed, NoSuchEvent, TooManyStreams
+from penstock.service.live_events import LiveEvents, NoSuchEvent, TooManyStreams
 from penstock.service.readers import BATCH_LINES, Batch
 from tests.service.chronicle import Chronicle, ids, seqs
 from tests.waiting import let_others_run, until
@@ -26,9 +26,9 @@ def in_a_chronicle(
         chronicle = await Chronicle.begin(path, **limits)
         try:
             await scenario(chronicle)
-            assert chronicle.feed.streams == 0
-            assert not chronicle.feed._followers
-            assert chronicle.feed._tail._task is None
+            assert chronicle.live_events.streams == 0
+            assert not chronicle.live_events._followers
+            assert chronicle.live_events._tail._task is None
         finally:
             await chronicle.end()
 
@@ -65,8 +65,8 @@ class Reader:
         await asyncio.wait((self.task,))
 
 
-def stream(feed: Feed, kind: str) -> AsyncGenerator[Batch, None]:
-    return feed.follow("a") if kind == "follow" else feed.everything()
+def stream(live_events: LiveEvents, kind: str) -> AsyncGenerator[Batch, None]:
+    return live_events.follow("a") if kind == "follow" else live_events.everything()
 
 
 def _has_more_than(found: Sized, count: int) -> bool:
@@ -82,7 +82,7 @@ def test_stored_lines_come_first_then_new_ones_and_the_stream_ends_with_the_exec
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a", "other")
         await chronicle.commit("a", 3)
-        reader = Reader(chronicle.feed.follow("a"))
+        reader = Reader(chronicle.live_events.follow("a"))
         await reader.has(3)
         await chronicle.commit("other", 5)
         await chronicle.commit("a", 2)
@@ -99,7 +99,7 @@ def test_the_lines_of_an_execution_come_in_lists() -> None:
         await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
         await chronicle.finish("a")
-        got = [[line.seq for line in lines] async for lines in chronicle.feed.execution("a")]
+        got = [[line.seq for line in lines] async for lines in chronicle.live_events.execution("a")]
         assert got == [[1, 2, 3]]
 
     in_a_chronicle(scenario)
@@ -108,7 +108,7 @@ def test_the_lines_of_an_execution_come_in_lists() -> None:
 def test_an_execution_without_history_is_followed_from_its_first_line() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        reader = Reader(chronicle.feed.follow("a"))
+        reader = Reader(chronicle.live_events.follow("a"))
         await reader.begun()
         assert reader.seqs == []
         await chronicle.commit("a")
@@ -122,7 +122,7 @@ def test_an_execution_without_history_is_followed_from_its_first_line() -> None:
 def test_an_unknown_execution_is_not_found() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         with pytest.raises(NotFound, match="'ghost'"):
-            await anext(chronicle.feed.follow("ghost"))
+            await anext(chronicle.live_events.follow("ghost"))
 
     in_a_chronicle(scenario)
 
@@ -133,7 +133,7 @@ def test_what_is_committed_around_the_first_reading_comes_once(when: str) -> Non
         await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
         getattr(chronicle.cold, when).append(lambda: chronicle.commit("a", 2))
-        reader = Reader(chronicle.feed.follow("a"))
+        reader = Reader(chronicle.live_events.follow("a"))
         await reader.has(4)
         await chronicle.finish("a")
         await reader.task
@@ -147,7 +147,7 @@ def test_a_reader_goes_on_behind_the_line_that_it_names(after: int) -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
         await chronicle.commit("a", 4)
-        reader = Reader(chronicle.feed.follow("a", after))
+        reader = Reader(chronicle.live_events.follow("a", after))
         await reader.begun()
         await chronicle.finish("a")
         await reader.task
@@ -160,7 +160,7 @@ def test_a_reader_that_has_the_last_line_is_told_of_the_end() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
         await chronicle.finish("a")
-        reader = Reader(chronicle.feed.follow("a", 1))
+        reader = Reader(chronicle.live_events.follow("a", 1))
         await reader.task
         assert reader.seqs == []
         assert reader.got[-1].ends == ("a", "COMPLETED")
@@ -173,7 +173,7 @@ def test_a_line_that_does_not_exist_is_refused() -> None:
         await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
         with pytest.raises(NoSuchEvent, match="no event 3"):
-            await anext(chronicle.feed.follow("a", 3))
+            await anext(chronicle.live_events.follow("a", 3))
 
     in_a_chronicle(scenario)
 
@@ -184,7 +184,7 @@ def test_a_long_history_comes_in_pieces_and_others_get_their_turn_in_between() -
         await chronicle.commit("a", 4 * BATCH_LINES)
         await chronicle.finish("a")
         turns: list[int] = []
-        reader = Reader(chronicle.feed.follow("a"))
+        reader = Reader(chronicle.live_events.follow("a"))
 
         async def neighbour() -> None:
             while not reader.task.done():
@@ -193,7 +193,7 @@ def test_a_long_history_comes_in_pieces_and_others_get_their_turn_in_between() -
 
         await neighbour()
         assert reader.seqs == list(range(1, 4 * BATCH_LINES + 2))
-        assert max(len(batch.entries) for batch in reader.got) == BATCH_LINES
+        assert max(len(batch.feed_lines) for batch in reader.got) == BATCH_LINES
         assert {1, 2, 3} <= set(turns)
 
     in_a_chronicle(scenario)
@@ -202,14 +202,17 @@ def test_a_long_history_comes_in_pieces_and_others_get_their_turn_in_between() -
 def test_a_slow_reader_loses_its_buffer_and_still_gets_every_line_once() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        slow, quick = Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.follow("a"))
+        slow, quick = (
+            Reader(chronicle.live_events.follow("a")),
+            Reader(chronicle.live_events.follow("a")),
+        )
         await slow.begun()
         await quick.begun()
         slow.may_go_on.clear()
         peak = 0
         for _ in range(50):
             await chronicle.commit("a", 10)
-            peak = max(peak, chronicle.feed.waiting)
+            peak = max(peak, chronicle.live_events.waiting)
             await quick.has(chronicle._last["a"])
         await chronicle.finish("a")
         await quick.task
@@ -226,7 +229,7 @@ def test_a_slow_reader_loses_its_buffer_and_still_gets_every_line_once() -> None
 def test_a_batch_larger_than_the_buffer_fits_if_nothing_waits() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        reader = Reader(chronicle.feed.follow("a"))
+        reader = Reader(chronicle.live_events.follow("a"))
         await reader.begun()
         await chronicle.commit("a", 50)
         await reader.has(50)
@@ -239,7 +242,7 @@ def test_a_batch_larger_than_the_buffer_fits_if_nothing_waits() -> None:
 def test_a_commit_that_nobody_told_of_is_found_at_the_next_one() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        reader = Reader(chronicle.feed.follow("a"))
+        reader = Reader(chronicle.live_events.follow("a"))
         await reader.begun()
         await chronicle.commit("a", 2, told=False)
         await chronicle.commit("a", 2)
@@ -254,11 +257,14 @@ def test_a_commit_that_nobody_told_of_is_found_at_the_next_one() -> None:
 def test_an_end_that_nobody_told_of_is_found_when_somebody_looks_again() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        one, all_of_them = Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.everything())
+        one, all_of_them = (
+            Reader(chronicle.live_events.follow("a")),
+            Reader(chronicle.live_events.everything()),
+        )
         await one.begun()
         await all_of_them.begun()
         await chronicle.finish("a", told=False)
-        chronicle.feed.look_again()
+        chronicle.live_events.look_again()
         await one.task
         await all_of_them.has(1)
         assert one.seqs == all_of_them.seqs == [1]
@@ -271,7 +277,7 @@ def test_readers_share_one_batch_so_that_it_is_encoded_once() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
         for kind in ("follow", "everything"):
-            readers = [Reader(stream(chronicle.feed, kind)) for _ in range(10)]
+            readers = [Reader(stream(chronicle.live_events, kind)) for _ in range(10)]
             for reader in readers:
                 await reader.begun()
             already = len(readers[0].seqs)
@@ -287,7 +293,7 @@ def test_readers_share_one_batch_so_that_it_is_encoded_once() -> None:
 def test_a_commit_costs_nothing_when_nobody_listens() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         untouched: Any = object()
-        chronicle.feed.publish(untouched)
+        chronicle.live_events.on_commit(untouched)
 
     in_a_chronicle(scenario)
 
@@ -296,8 +302,8 @@ def test_silence_gives_empty_batches() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
         readers = [
-            Reader(chronicle.feed.follow("a", idle_seconds=0.001)),
-            Reader(chronicle.feed.everything(idle_seconds=0.001)),
+            Reader(chronicle.live_events.follow("a", idle_seconds=0.001)),
+            Reader(chronicle.live_events.everything(idle_seconds=0.001)),
         ]
         for reader in readers:
             await until(partial(_has_more_than, reader.got, 3), "batches without lines")
@@ -310,14 +316,17 @@ def test_silence_gives_empty_batches() -> None:
 def test_there_are_no_more_streams_than_allowed_and_one_that_ends_makes_room() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        readers = [Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.everything())]
+        readers = [
+            Reader(chronicle.live_events.follow("a")),
+            Reader(chronicle.live_events.everything()),
+        ]
         for reader in readers:
             await reader.begun()
-        for refused in (chronicle.feed.follow("a"), chronicle.feed.everything()):
+        for refused in (chronicle.live_events.follow("a"), chronicle.live_events.everything()):
             with pytest.raises(TooManyStreams, match="2 event streams"):
                 await anext(refused)
         await readers[0].cancel()
-        another = Reader(chronicle.feed.follow("a"))
+        another = Reader(chronicle.live_events.follow("a"))
         await another.begun()
         await cut(another, readers[1])
 
@@ -327,16 +336,19 @@ def test_there_are_no_more_streams_than_allowed_and_one_that_ends_makes_room() -
 def test_closing_ends_all_streams_and_lets_none_begin() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        readers = [Reader(chronicle.feed.follow("a")), Reader(chronicle.feed.everything())]
+        readers = [
+            Reader(chronicle.live_events.follow("a")),
+            Reader(chronicle.live_events.everything()),
+        ]
         for reader in readers:
             await reader.begun()
         await chronicle.commit("a")
-        chronicle.feed.close()
+        chronicle.live_events.close()
         for reader in readers:
             await reader.task
         assert readers[0].seqs == [1]
         with pytest.raises(StoreUnavailable, match="stopping"):
-            await anext(chronicle.feed.follow("a"))
+            await anext(chronicle.live_events.follow("a"))
 
     in_a_chronicle(scenario)
 
@@ -345,14 +357,16 @@ def test_the_feed_of_all_begins_now_and_has_the_order_of_commits() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a", "b")
         await chronicle.commit("a", 3)
-        reader = Reader(chronicle.feed.everything())
+        reader = Reader(chronicle.live_events.everything())
         await reader.begun()
         await chronicle.commit("b", 2)
         await chronicle.commit("a")
         await chronicle.finish("b")
         await reader.has(4)
         got = [
-            (entry.execution_id, entry.line.seq) for batch in reader.got for entry in batch.entries
+            (entry.execution_id, entry.line.seq)
+            for batch in reader.got
+            for entry in batch.feed_lines
         ]
         assert got == [("b", 1), ("b", 2), ("a", 4), ("b", 3)]
         assert [name.partition(".")[2] for name in ids(reader.got)] == ["0", "1", "0", "0"]
@@ -366,12 +380,12 @@ def test_the_feed_of_all_goes_on_behind_any_of_its_ids() -> None:
         await chronicle.record_intents("a", "b")
         for name in ("a", "b", "a", "b"):
             await chronicle.commit(name, 3)
-        whole = Reader(chronicle.feed.everything("0"))
+        whole = Reader(chronicle.live_events.everything("0"))
         await whole.has(12)
         names = ids(whole.got)
         assert len(set(names)) == 12
         for place, name in enumerate(names):
-            rest = Reader(chronicle.feed.everything(name))
+            rest = Reader(chronicle.live_events.everything(name))
             await rest.begun()
             await rest.has(11 - place)
             await cut(rest)
@@ -387,7 +401,7 @@ def test_the_feed_of_all_goes_on_behind_any_of_its_ids() -> None:
 def test_an_id_that_the_feed_of_all_does_not_have_is_refused(name: str) -> None:
     async def scenario(chronicle: Chronicle) -> None:
         with pytest.raises(NoSuchEvent):
-            await anext(chronicle.feed.everything(name))
+            await anext(chronicle.live_events.everything(name))
 
     in_a_chronicle(scenario)
 
@@ -395,7 +409,7 @@ def test_an_id_that_the_feed_of_all_does_not_have_is_refused(name: str) -> None:
 def test_the_store_is_read_once_for_all_who_follow_everything() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        readers = [Reader(chronicle.feed.everything()) for _ in range(50)]
+        readers = [Reader(chronicle.live_events.everything()) for _ in range(50)]
         for reader in readers:
             await reader.begun()
         await chronicle.commit("a", 5)
@@ -410,14 +424,17 @@ def test_the_store_is_read_once_for_all_who_follow_everything() -> None:
 def test_a_slow_reader_of_everything_goes_back_to_the_store() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        slow, quick = Reader(chronicle.feed.everything()), Reader(chronicle.feed.everything())
+        slow, quick = (
+            Reader(chronicle.live_events.everything()),
+            Reader(chronicle.live_events.everything()),
+        )
         await slow.begun()
         await quick.begun()
         slow.may_go_on.clear()
         for count in range(1, 41):
             await chronicle.commit("a", 10)
             await quick.has(count * 10)
-            assert chronicle.feed.waiting <= 2 * 100
+            assert chronicle.live_events.waiting <= 2 * 100
         assert len(slow.seqs) < 100
         slow.may_go_on.set()
         await slow.has(400)
@@ -434,7 +451,7 @@ def test_a_store_that_fails_ends_the_streams_and_the_next_one_begins_anew() -> N
 
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        readers = [Reader(chronicle.feed.everything()) for _ in range(2)]
+        readers = [Reader(chronicle.live_events.everything()) for _ in range(2)]
         for reader in readers:
             await reader.begun()
         chronicle.cold.before.append(broken)
@@ -442,7 +459,7 @@ def test_a_store_that_fails_ends_the_streams_and_the_next_one_begins_anew() -> N
         for reader in readers:
             with pytest.raises(StoreUnavailable, match="the disk is away"):
                 await reader.task
-        another = Reader(chronicle.feed.everything("0"))
+        another = Reader(chronicle.live_events.everything("0"))
         await another.has(1)
         assert another.seqs == [1]
         await cut(another)
@@ -456,28 +473,30 @@ def test_a_reader_cancelled_at_any_moment_leaves_nothing_behind(kind: str) -> No
         await chronicle.record_intents("a")
         await chronicle.commit("a")
         for turns in range(12):
-            reader = Reader(stream(chronicle.feed, kind))
+            reader = Reader(stream(chronicle.live_events, kind))
             await let_others_run(turns)
             await cut(reader)
-            assert chronicle.feed.streams == 0
+            assert chronicle.live_events.streams == 0
 
     in_a_chronicle(scenario)
 
 
 async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
-    """Readers that come, pause, go and come back with their last id, while commits happen with and without news."""
+    """Readers that come, pause, go and come back with their last id, while commits happen that readers are told of or not."""
     await chronicle.record_intents("a", "b")
     got: dict[str, list[int]] = {"follow": [], "everything": []}
     last: dict[str, str] = {"follow": "0", "everything": "0"}
 
     async def read(kind: str, batches: int) -> None:
-        feed = chronicle.feed
+        live_events = chronicle.live_events
         following = (
-            feed.follow("a", int(last[kind])) if kind == "follow" else feed.everything(last[kind])
+            live_events.follow("a", int(last[kind]))
+            if kind == "follow"
+            else live_events.everything(last[kind])
         )
         async with aclosing(following):
             async for batch in following:
-                for entry in batch.entries:
+                for entry in batch.feed_lines:
                     last[kind] = entry.id
                     if entry.execution_id == "a":
                         got[kind].append(entry.line.seq)
@@ -518,25 +537,25 @@ def test_ids_hold_across_a_restart_on_the_same_file(tmp_path: Path) -> None:
 
     async def first(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a", "b")
-        reader = Reader(chronicle.feed.everything())
+        reader = Reader(chronicle.live_events.everything())
         await reader.begun()
         await chronicle.commit("a", 3)
         await chronicle.commit("b", 2)
         await reader.has(5)
         await cut(reader)
-        got.extend((entry.id, entry.line.seq) for batch in reader.got for entry in batch.entries)
+        got.extend((entry.id, entry.line.seq) for batch in reader.got for entry in batch.feed_lines)
 
     async def second(chronicle: Chronicle) -> None:
         await chronicle.commit("b", 2)
         reader, one = (
-            Reader(chronicle.feed.everything(got[2][0])),
-            Reader(chronicle.feed.follow("a", 2)),
+            Reader(chronicle.live_events.everything(got[2][0])),
+            Reader(chronicle.live_events.follow("a", 2)),
         )
         await reader.has(4)
         await chronicle.finish("a")
         await reader.has(5)
         await one.task
-        assert [(entry.id, entry.line.seq) for batch in reader.got for entry in batch.entries][
+        assert [(entry.id, entry.line.seq) for batch in reader.got for entry in batch.feed_lines][
             :2
         ] == got[3:]
         assert reader.seqs == [1, 2, 3, 4, 4]

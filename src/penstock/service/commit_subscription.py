@@ -1,8 +1,9 @@
-"""News of commits for a process that runs no orchestrator: read from the store, and only while somebody waits for any.
+"""The subscription to the commit feed, in a process that runs no orchestrator.
 
-Whoever waits reads the store first and is told of what comes after. The news may begin later than that reading, or
-break off for a while; so whenever they begin, everybody looks again. After that nothing can be missed: what was
-committed before is in the store, what is committed after will be told.
+It is read only while somebody waits. Whoever waits reads the store first and is told of what comes
+after. The subscription may begin later than that reading, or break off for a while; so whenever it
+begins, everybody looks again. After that nothing can be missed: what was committed before is in the
+store, what is committed after comes with the feed.
 """
 
 from __future__ import annotations
@@ -13,38 +14,41 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import contextmanager
 
 from penstock.errors import StoreError
-from penstock.stores.base import NewsSource
-from penstock.stores.records import FeedPart
+from penstock.stores.base import CommitFeed
+from penstock.stores.records import FeedEntry
 
 log = logging.getLogger("penstock.service")
 
 PAUSE_SECONDS = 0.25
-"""Before the next try, when the news have broken off."""
+"""The pause before the next try, when the subscription has broken off."""
 LINGER_SECONDS = 2.0
-"""After the last one has gone: calls that wait come one after another, and beginning costs more
-than going on.
+"""How long the subscription outlives the last subscriber.
+
+Calls that wait come one after another, and beginning costs more than going on.
 """
 
 
-class News:
+class CommitSubscription:
+    """Follows the commit feed while somebody is `subscribed`."""
+
     def __init__(
         self,
-        source: NewsSource,
-        hear: Callable[[Sequence[FeedPart]], None],
+        source: CommitFeed,
+        on_commit: Callable[[Sequence[FeedEntry]], None],
         look_again: Callable[[], Awaitable[None]],
         *,
         pause_seconds: float = PAUSE_SECONDS,
         linger_seconds: float = LINGER_SECONDS,
     ) -> None:
-        self._source, self._hear, self._look_again = source, hear, look_again
+        self._source, self._on_commit, self._look_again = source, on_commit, look_again
         self._pause, self._linger = pause_seconds, linger_seconds
         self._task: asyncio.Task[None] | None = None
         self._leaving: asyncio.TimerHandle | None = None
         self._listeners, self._closed, self._broken = 0, False, False
 
     @contextmanager
-    def listening(self) -> Iterator[None]:
-        """To be entered before the store is read."""
+    def subscribed(self) -> Iterator[None]:
+        """Follow the feed meanwhile. To be entered before the store is read."""
         self._begin()
         self._listeners += 1
         try:
@@ -75,29 +79,30 @@ class News:
 
     async def _run(self) -> None:
         while True:
-            lists = self._source.news()
+            lists = self._source.subscribe()
             try:
                 await self._follow(lists)
             except StoreError as error:
                 if not self._broken:
                     log.warning(
-                        "news of commits broke off; they are tried again until they come: %s", error
+                        "the subscription to commits broke off; it is tried again until it works: %s",
+                        error,
                     )
                 self._broken = True
             except Exception:
-                log.exception("news of commits broke off")
+                log.exception("the subscription to commits broke off")
             finally:
                 if isinstance(lists, AsyncGenerator):
                     await lists.aclose()
             await asyncio.sleep(self._pause)
 
-    async def _follow(self, lists: AsyncIterator[list[FeedPart]]) -> None:
+    async def _follow(self, lists: AsyncIterator[list[FeedEntry]]) -> None:
         begun = False
-        async for parts in lists:
-            if parts:
-                self._hear(parts)
+        async for feed_entries in lists:
+            if feed_entries:
+                self._on_commit(feed_entries)
             if not begun:
                 await self._look_again()
                 if self._broken:
-                    log.info("news of commits are back")
+                    log.info("the subscription to commits is back")
                 begun, self._broken = True, False

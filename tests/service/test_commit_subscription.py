@@ -1,4 +1,7 @@
-"""News of commits in a process that runs no orchestrator: who waits hears of everything, and nothing else is read."""
+"""The subscription to commits of a process that runs no orchestrator.
+
+Whoever waits misses nothing, and nothing else is read.
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,21 @@ from penstock.errors import StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.service import Service
 from penstock.stores.base import Intent
-from penstock.stores.records import FeedPart
+from penstock.stores.records import FeedEntry
 from tests.service.chronicle import Chronicle, seqs
 from tests.waiting import let_others_run, until
 
 
 class Wire:
-    """The news of a store, which a test may hold up and break."""
+    """The commit feed of a store, which a test may hold up and break."""
 
     def __init__(self) -> None:
         self.readers = self.begun = 0
         self.open = asyncio.Event()
         self.open.set()
-        self._queue: asyncio.Queue[list[FeedPart] | Exception] = asyncio.Queue()
+        self._queue: asyncio.Queue[list[FeedEntry] | Exception] = asyncio.Queue()
 
-    async def news(self) -> AsyncIterator[list[FeedPart]]:
+    async def subscribe(self) -> AsyncIterator[list[FeedEntry]]:
         await self.open.wait()
         self._queue = asyncio.Queue()
         self.readers += 1
@@ -45,22 +48,22 @@ class Wire:
         finally:
             self.readers -= 1
 
-    def tell(self, item: list[FeedPart] | Exception) -> None:
+    def deliver(self, item: list[FeedEntry] | Exception) -> None:
         """Who doesn't read yet misses it."""
         self._queue.put_nowait(item)
 
 
 class Elsewhere:
-    """A store that an orchestrator in another process writes, and a service that only hears of it."""
+    """A store that an orchestrator in another process writes, and a service that only subscribes to it."""
 
     def __init__(self, chronicle: Chronicle) -> None:
         self.chronicle, self.wire = chronicle, Wire()
         stores: Any = chronicle.stores
         stores.cold = chronicle.cold
         self.service = Service(stores, Plans(stores.cold, dict), Settings(), dict, self.wire)
-        news = self.service.news
-        assert news is not None
-        news._linger = news._pause = 0.0
+        subscription = self.service.commit_subscription
+        assert subscription is not None
+        subscription._linger = subscription._pause = 0.0
         self._place = (0,)
 
     async def commit(self, name: str, lines: int = 1) -> None:
@@ -72,13 +75,17 @@ class Elsewhere:
         await self._tell()
 
     async def _tell(self) -> None:
-        parts = await self.chronicle.stores.cold.feed(self._place)
+        parts = await self.chronicle.stores.cold.read_commits(self._place)
         self._place = (parts[-1].position,)
-        self.wire.tell(parts)
+        self.wire.deliver(parts)
 
     async def silence(self) -> None:
         await until(
-            lambda: not self.wire.readers and self.service.news and self.service.news._task is None,
+            lambda: (
+                not self.wire.readers
+                and self.service.commit_subscription
+                and self.service.commit_subscription._task is None
+            ),
             "no reader",
         )
 
@@ -104,7 +111,7 @@ def test_who_waits_is_told_of_an_end_that_another_process_recorded() -> None:
             asyncio.create_task(place.service.executions.end("a", seconds))
             for seconds in (None, 20.0)
         ]
-        await until(lambda: place.wire.readers, "somebody reads the news")
+        await until(lambda: place.wire.readers, "somebody has subscribed")
         await place.commit("a", 2)
         await place.finish("b")
         await let_others_run()
@@ -117,7 +124,9 @@ def test_who_waits_is_told_of_an_end_that_another_process_recorded() -> None:
     elsewhere(scenario)
 
 
-def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_news_is_found() -> None:
+def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_subscription_is_found() -> (
+    None
+):
     async def scenario(place: Elsewhere) -> None:
         place.wire.open.clear()
         waiting = asyncio.create_task(place.service.executions.end("a"))
@@ -133,7 +142,7 @@ def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_news_i
     elsewhere(scenario)
 
 
-def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(
+def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("penstock.service.executions.LOOK_SECONDS", 0.0)
@@ -154,7 +163,7 @@ def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(
         await place.finish("a")
         monkeypatch.setattr(cold, "execution", refuse)
         place.wire.open.set()
-        await until(lambda: place.wire.readers, "somebody reads the news")
+        await until(lambda: place.wire.readers, "somebody has subscribed")
         await place.finish("b")
         assert await waiting[1]
         assert place.wire.begun == 1, "they haven't broken off"
@@ -164,19 +173,19 @@ def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_the_news(
     elsewhere(scenario)
 
 
-def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(
+def test_an_end_while_the_subscription_is_broken_off_is_found_when_it_is_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(place: Elsewhere) -> None:
         waiting = asyncio.create_task(place.service.executions.end("a"))
         following = asyncio.create_task(_all(place, "a"))
-        await until(lambda: place.wire.readers, "somebody reads the news")
+        await until(lambda: place.wire.readers, "somebody has subscribed")
         for _ in range(3):
             begun = place.wire.begun
-            place.wire.tell(StoreUnavailable("Redis is away"))
+            place.wire.deliver(StoreUnavailable("Redis is away"))
             await until(lambda begun=begun: place.wire.begun > begun, "it is tried again")  # type: ignore[misc]
         place.wire.open.clear()
-        place.wire.tell(StoreUnavailable("Redis is away"))
+        place.wire.deliver(StoreUnavailable("Redis is away"))
         await until(lambda: not place.wire.readers, "it is away")
         await place.commit("a", 3)
         await place.finish("a")
@@ -189,12 +198,12 @@ def test_an_end_while_the_news_are_broken_off_is_found_when_they_are_back(
     told = [record.getMessage() for record in caplog.records]
     assert (
         sum("broke off" in message for message in told)
-        == sum("are back" in message for message in told)
+        == sum("is back" in message for message in told)
         <= 4
     )
 
 
-def test_a_store_that_cannot_be_read_when_the_news_begin_is_read_later() -> None:
+def test_a_store_that_cannot_be_read_when_the_subscription_begins_is_read_later() -> None:
     async def scenario(place: Elsewhere) -> None:
         place.wire.open.clear()
         waiting = asyncio.create_task(place.service.executions.end("a"))
@@ -218,7 +227,7 @@ def test_a_store_that_cannot_be_read_when_the_news_begin_is_read_later() -> None
 def test_an_end_that_the_store_does_not_show_yet_is_read_again() -> None:
     async def scenario(place: Elsewhere) -> None:
         waiting = asyncio.create_task(place.service.executions.end("a"))
-        await until(lambda: place.wire.readers, "somebody reads the news")
+        await until(lambda: place.wire.readers, "somebody has subscribed")
         await let_others_run()
         real = place.service.stores.cold.execution
         early: list[Any] = [await real("a"), None, StoreUnavailable("no database")]
@@ -247,7 +256,7 @@ def test_followers_get_every_line_once_and_in_order() -> None:
         everything: list[Any] = []
 
         async def follow_all() -> None:
-            async for batch in place.service.feed.everything("0"):
+            async for batch in place.service.live_events.everything("0"):
                 everything.append(batch)  # noqa: PERF401 -- seen while it goes on
 
         all_of_them = asyncio.create_task(follow_all())
@@ -271,7 +280,7 @@ def test_nothing_is_read_while_nobody_listens_and_who_comes_later_is_told_again(
         assert place.wire.begun == 0
         for name in ("a", "b"):
             waiting = asyncio.create_task(place.service.executions.end(name))
-            await until(lambda: place.wire.readers, "somebody reads the news")
+            await until(lambda: place.wire.readers, "somebody has subscribed")
             await place.finish(name)
             assert await waiting
             await place.silence()
@@ -281,17 +290,17 @@ def test_nothing_is_read_while_nobody_listens_and_who_comes_later_is_told_again(
     elsewhere(scenario)
 
 
-def test_who_comes_soon_after_goes_on_with_the_same_news() -> None:
+def test_who_comes_soon_after_goes_on_with_the_same_subscription() -> None:
     async def scenario(place: Elsewhere) -> None:
-        news = place.service.news
-        assert news is not None
-        news._linger = 60.0
+        subscription = place.service.commit_subscription
+        assert subscription is not None
+        subscription._linger = 60.0
         for _ in range(3):
             assert await place.service.executions.end("a", 0.001) is None
-        await until(lambda: place.wire.readers, "somebody reads the news")
+        await until(lambda: place.wire.readers, "somebody has subscribed")
         assert await place.service.executions.end("a", 0.001) is None
         assert place.wire.begun == 1
-        news.close()
+        subscription.close()
 
     elsewhere(scenario)
 
@@ -309,4 +318,4 @@ def test_a_process_that_does_not_hear_of_all_ends_remembers_no_starts() -> None:
 
 
 async def _all(place: Elsewhere, name: str) -> list[int]:
-    return [line.seq async for lines in place.service.feed.execution(name) for line in lines]
+    return [line.seq async for lines in place.service.live_events.execution(name) for line in lines]

@@ -15,20 +15,27 @@ from contextlib import AbstractContextManager, aclosing, contextmanager, nullcon
 
 from penstock.engine.commands import Transition
 from penstock.errors import NotFound, PenstockError, StoreUnavailable
-from penstock.service.readers import BATCH_LINES, Batch, Buffer, batch_of, of_execution, of_parts
-from penstock.service.tail import PAGE_PARTS, Tail
+from penstock.service.readers import (
+    BATCH_LINES,
+    Batch,
+    Buffer,
+    batch_of,
+    of_execution,
+    of_feed_entries,
+)
+from penstock.service.tail import PAGE_ENTRIES, Tail
 from penstock.stores.cold import ColdStore
-from penstock.stores.records import FeedGap, FeedPart, Place
+from penstock.stores.records import FeedCursor, FeedEntry, FeedGap
 
-LANE_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
-"""A position; in the lane that the entry is of with its index, unless the whole part has been seen.
+POSITION_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
+"""A position; in the entry's own partition with the line's index, unless all of it has been seen.
 """
-LANES_MAX = 256
+PARTITIONS_MAX = 256
 EVENT_ID_CHARACTERS_MAX = 80
 """Characters of an id, in a message about it."""
 FAR_AHEAD = 2**62
 START = "0"
-"""As an id: everything that there is, however many lanes it is in."""
+"""The id before the first event: everything that there is, however many partitions it is in."""
 SILENCE = (Batch([]),)
 
 
@@ -40,21 +47,23 @@ class NoSuchEvent(PenstockError):
     """The event to go on after isn't in this history."""
 
 
-class Feed:
+class LiveEvents:
+    """Streams of history lines, for readers of one execution or of all."""
+
     def __init__(
         self,
         cold: ColdStore,
         *,
         waiting_max: int = 2_000,
         streams_max: int = 500,
-        listening: Callable[[], AbstractContextManager[None]] = nullcontext,
+        subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Somebody is told of commits while a `listening` is entered; by default always."""
-        self._cold, self._listening = cold, listening
+        """Commits are told of while a `subscribed` is entered; by default always."""
+        self._cold, self._subscribed = cold, subscribed
         self._waiting_max, self._streams_max = waiting_max, streams_max
         self._streams: set[Buffer] = set()
         self._followers: dict[str, list[Buffer]] = {}
-        """Of single executions."""
+        """Buffers of readers of single executions."""
         self._tail = Tail(cold)
         self._closed = False
 
@@ -67,7 +76,7 @@ class Feed:
         """Lines that are kept for readers who haven't taken them."""
         return sum(buffer.size for buffer in self._streams)
 
-    def publish(self, committed: Sequence[tuple[str, Sequence[Transition]]]) -> None:
+    def on_commit(self, committed: Sequence[tuple[str, Sequence[Transition]]]) -> None:
         """Called after each commit, on the event loop, with its history lines by execution id."""
         if self._followers:
             for execution_id, lines in committed:
@@ -75,11 +84,11 @@ class Feed:
         if self._tail.buffers:
             self._tail.wake()
 
-    def hear(self, parts: Sequence[FeedPart]) -> None:
-        """As `publish`, for commits of other processes."""
+    def on_remote_commit(self, feed_entries: Sequence[FeedEntry]) -> None:
+        """As `on_commit`, for commits of other processes."""
         if self._followers:
-            for part in parts:
-                self._pass_on(part.execution_id, part.lines)
+            for feed_entry in feed_entries:
+                self._pass_on(feed_entry.execution_id, feed_entry.lines)
         if self._tail.buffers:
             self._tail.wake()
 
@@ -91,7 +100,10 @@ class Feed:
                     buffer.put(batch)
 
     def look_again(self) -> None:
-        """Something may have been committed that nobody told of: everybody reads the store."""
+        """Have all readers read the store.
+
+        Something may have been committed that nobody told of.
+        """
         for buffers in self._followers.values():
             for buffer in buffers:
                 buffer.fall_behind()
@@ -112,13 +124,16 @@ class Feed:
         """
         async with aclosing(self.follow(execution_id, after)) as batches:
             async for batch in batches:
-                if batch.entries:
+                if batch.feed_lines:
                     yield batch.lines
 
     async def follow(
         self, execution_id: str, after: int = 0, *, idle_seconds: float | None = None
     ) -> AsyncGenerator[Batch, None]:
-        """As `execution`, in batches: the first at once, and an empty one after each `idle_seconds` of silence."""
+        """An execution's lines in batches.
+
+        The first at once, and an empty one after each `idle_seconds` of silence.
+        """
         with self._stream() as buffer, self._following(execution_id, buffer):
             last = after
             while not buffer.ended:
@@ -126,20 +141,20 @@ class Feed:
                 for whole in stored or await buffer.take(idle_seconds) or SILENCE:
                     batch = whole.after(last)
                     if (
-                        batch.entries and batch.entries[0].seq > last + 1
+                        batch.feed_lines and batch.feed_lines[0].seq > last + 1
                     ):  # a commit that nobody told of
                         buffer.fall_behind()
                         break
                     yield batch
                     if batch.ends:
                         return
-                    last = batch.entries[-1].seq if batch.entries else last
+                    last = batch.feed_lines[-1].seq if batch.feed_lines else last
                     await _let_others_go_first(batch)
 
     async def everything(
         self, after: str | None = None, *, idle_seconds: float | None = None
     ) -> AsyncGenerator[Batch, None]:
-        """The lines of all executions, from now on or behind the entry with this id, until the feed is closed.
+        """The lines of all executions, from now on or behind the entry with this id, until this is closed.
 
         The first batch comes at once, as with `follow`. Raises `NoSuchEvent`, `TooManyStreams`.
         """
@@ -149,29 +164,32 @@ class Feed:
                 if buffer.ended:  # raises what is wrong, before the stream begins
                     return
                 yield (batch := await self._beginning(after))
-                place = batch.behind
+                cursor = batch.next_cursor
                 while not buffer.ended:
                     if buffer.behind:
                         buffer.collect()
-                        goal = self._tail.place  # whatever is behind it will be in the buffer
-                        while any(map(operator.lt, place, goal)) and (
-                            parts := await self._cold.feed(place, PAGE_PARTS)
+                        goal = self._tail.cursor  # whatever is behind it will be in the buffer
+                        while any(map(operator.lt, cursor, goal)) and (
+                            feed_entries := await self._cold.read_commits(cursor, PAGE_ENTRIES)
                         ):
-                            for batch in of_parts(parts, place):
+                            for batch in of_feed_entries(feed_entries, cursor):
                                 yield batch
                                 if buffer.closed:
                                     return
                                 await _let_others_go_first(batch)
-                                place = batch.behind
-                        place = tuple(map(max, place, goal))
+                                cursor = batch.next_cursor
+                        cursor = tuple(map(max, cursor, goal))
                     for whole in await buffer.take(idle_seconds) or SILENCE:
-                        yield (batch := whole.seen_from(place))
-                        place = batch.behind
+                        yield (batch := whole.seen_from(cursor))
+                        cursor = batch.next_cursor
             finally:
                 self._tail.leave(buffer)
 
     async def _stored(self, execution_id: str, last: int, buffer: Buffer) -> Iterator[Batch]:
-        """What the store has after `last`, at least one batch; from now on the buffer collects what it hasn't."""
+        """The stored lines after `last`, at least one batch.
+
+        From now on the buffer collects what it hasn't.
+        """
         buffer.collect()
         # with the last known line: if that is the end, nothing else will come
         lines = await self._cold.history(execution_id, max(last - 1, 0))
@@ -182,36 +200,44 @@ class Feed:
         return of_execution(execution_id, lines)
 
     async def _beginning(self, after: str | None) -> Batch:
-        """What is left of a part that was seen halfway, mostly nothing; behind it is the place to read on from."""
+        """The first batch.
+
+        What is left of an entry that was seen halfway, mostly nothing; its cursor is to read on
+        from.
+        """
         if after is None:
-            return batch_of([], self._tail.place)
-        end = await self._cold.feed_end()
-        place, lane, seen = _read_id(after, len(end))
+            return batch_of([], self._tail.cursor)
+        end = await self._cold.commits_end()
+        cursor, partition, seen = _read_id(after, len(end))
         shown = after[:EVENT_ID_CHARACTERS_MAX]
-        if any(map(operator.gt, place, end)):
+        if any(map(operator.gt, cursor, end)):
             raise NoSuchEvent(f"this store has no event {shown} yet; is it another one?")
         try:
-            parts = await self._part(place, lane) if seen else []
-            await self._cold.feed(place, 1)
+            feed_entries = await self._entry_at(cursor, partition) if seen else []
+            await self._cold.read_commits(cursor, 1)
         except FeedGap as error:
             raise NoSuchEvent(
                 f"what came after the event {shown} isn't kept any more: {error}"
             ) from None
-        if seen and not parts:
+        if seen and not feed_entries:
             raise NoSuchEvent(
                 f"this store has no event {shown}; is it another one, or is it long ago?"
             )
-        return batch_of(parts, place, seen)
+        return batch_of(feed_entries, cursor, seen)
 
-    async def _part(self, place: Place, lane: int) -> list[FeedPart]:
-        """The one at this position of this lane.
+    async def _entry_at(self, cursor: FeedCursor, partition: int) -> list[FeedEntry]:
+        """The entry at this position of this partition.
 
         Before anything else: no id could say that it was seen halfway.
         """
         only = tuple(
-            position - 1 if each == lane else FAR_AHEAD for each, position in enumerate(place)
+            position - 1 if each == partition else FAR_AHEAD for each, position in enumerate(cursor)
         )
-        return [part for part in await self._cold.feed(only, 1) if part.position == place[lane]]
+        return [
+            feed_entry
+            for feed_entry in await self._cold.read_commits(only, 1)
+            if feed_entry.position == cursor[partition]
+        ]
 
     @contextmanager
     def _stream(self) -> Iterator[Buffer]:
@@ -224,7 +250,7 @@ class Feed:
         buffer = Buffer(self._waiting_max)
         self._streams.add(buffer)
         try:
-            with self._listening():
+            with self._subscribed():
                 yield buffer
         finally:
             self._streams.discard(buffer)
@@ -241,28 +267,32 @@ class Feed:
                 del self._followers[execution_id]
 
 
-def _read_id(text: str, lanes: int) -> tuple[Place, int, int]:
-    """The place, and of the part there in one of the lanes, how many lines have been seen; 0 is all of it.
+def _read_id(text: str, partitions: int) -> tuple[FeedCursor, int, int]:
+    """The cursor, a partition, and how many lines of the entry there have been seen; 0 is all.
 
-    An id is a position for each lane, with `-` in between; the entry's own lane has the index: `17-33.0-5`.
+    An id is a position for each partition, with `-` in between; the entry's own partition has the
+    index: `17-33.0-5`.
     """
     if text == START:
-        return (0,) * lanes, 0, 0
-    found = [LANE_ID.fullmatch(each) for each in text.split("-", LANES_MAX)]
+        return (0,) * partitions, 0, 0
+    found = [POSITION_ID.fullmatch(each) for each in text.split("-", PARTITIONS_MAX)]
     pairs = [(int(each[1]), each[2]) for each in found if each]
-    halves = [(lane, int(index) + 1) for lane, (_, index) in enumerate(pairs) if index]
+    halves = [(partition, int(index) + 1) for partition, (_, index) in enumerate(pairs) if index]
     if len(pairs) < len(found) or len(halves) > 1:
         raise NoSuchEvent(
             f"{text[:EVENT_ID_CHARACTERS_MAX]!r} isn't the id of an event of all executions, such as 17.0"
         )
-    if len(pairs) != lanes:
+    if len(pairs) != partitions:
         raise NoSuchEvent(
-            f"the id {text[:EVENT_ID_CHARACTERS_MAX]} has {len(pairs)} positions where this store has {lanes}"
+            f"the id {text[:EVENT_ID_CHARACTERS_MAX]} has {len(pairs)} positions where this store has {partitions}"
         )
     return tuple(position for position, _ in pairs), *(halves[0] if halves else (0, 0))
 
 
 async def _let_others_go_first(batch: Batch) -> None:
-    """After a large one: sending needn't wait for anything, and a long history would have the loop to itself."""
-    if len(batch.entries) >= BATCH_LINES:
+    """Let other tasks go first after a large batch.
+
+    Sending needn't wait for anything, and a long history would have the loop to itself.
+    """
+    if len(batch.feed_lines) >= BATCH_LINES:
         await asyncio.sleep(0)

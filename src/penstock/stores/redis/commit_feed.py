@@ -1,0 +1,191 @@
+"""The commit feed in Redis: a stream for each partition of what its commits recorded.
+
+Each entry names the last position in the entry before it: so a reader can tell whether something between was trimmed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from penstock.engine.commands import Transition
+from penstock.stores.records import FeedEntry, FeedGap
+from penstock.stores.redis import keys
+from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
+from penstock.stores.redis.malformed import dropped
+from penstock.stores.redis.server import Server
+from penstock.stores.redis.wire import Link
+
+BLOCK_SECONDS = 5.0
+MARGIN_SECONDS = 5.0
+SUBSCRIPTION_ENTRIES = 200
+PAGE_ENTRIES = 8
+RESTS_MAX = 64
+NUMBER_MAX = 2**63
+"""More than that isn't the number of an entry."""
+_lines = msgspec.msgpack.Decoder(list[tuple[str, list[Transition]]])
+StreamEntry = tuple[bytes, Sequence[bytes]]
+
+
+class RedisCommitFeed:
+    """The commits of all partitions: read from a cursor on, or as they come."""
+
+    def __init__(self, server: Server, partitions: int) -> None:
+        self._server, self._partitions = server, partitions
+        self._rests: dict[tuple[int, int], list[FeedEntry]] = {}
+        """By partition and position, what was read and didn't fit in a page: a commit may have hundreds
+        of parts.
+        """
+
+    async def commits_end(self) -> tuple[int, ...]:
+        newest = await asyncio.gather(
+            *(self._begin(partition) for partition in range(self._partitions))
+        )
+        return tuple(map(_end, newest))
+
+    async def read_commits(self, after: Sequence[int], limit: int = 500) -> list[FeedEntry]:
+        """Commits in order within each partition. Raises `FeedGap` if something behind `after` was trimmed."""
+        share = max(1, limit // self._partitions)
+        by_partition = await asyncio.gather(
+            *(
+                self._partition_entries(partition, position, share)
+                for partition, position in enumerate(after)
+            )
+        )
+        return [feed_entry for feed_entries in by_partition for feed_entry in feed_entries][:limit]
+
+    async def _partition_entries(self, partition: int, after: int, limit: int) -> list[FeedEntry]:
+        feed_entries = self._rests.pop((partition, after), [])
+        while len(feed_entries) < limit and (
+            more := await self._page(
+                partition, feed_entries[-1].position if feed_entries else after
+            )
+        ):
+            feed_entries += more
+        if len(feed_entries) > limit:
+            self._rests[partition, feed_entries[limit - 1].position] = feed_entries[limit:]
+            if len(self._rests) > RESTS_MAX:
+                del self._rests[next(iter(self._rests))]
+        return feed_entries[:limit]
+
+    async def _page(self, partition: int, after: int) -> list[FeedEntry]:
+        start = f"{min(max(after, 0) // SLOTS, NUMBER_MAX)}-0".encode()
+        while entries := await self._server.of(partition).ask(
+            "XRANGE", keys.commit_feed(partition), start, "+", "COUNT", PAGE_ENTRIES
+        ):
+            if after > 0 and _before(entries[0]) > after:
+                raise FeedGap("what came after that event isn't kept any more; begin without it")
+            feed_entries = [
+                feed_entry
+                for feed_entry in _feed_entries(partition, entries)
+                if feed_entry.position > after
+            ]
+            if feed_entries or len(entries) < PAGE_ENTRIES:
+                return feed_entries
+            start = (
+                b"(" + entries[-1][0]
+            )  # nothing in them can be read, or is new: what follows may be
+        return []
+
+    async def subscribe(self) -> AsyncIterator[list[FeedEntry]]:
+        """Commits from now on; the first list, which is empty, says that the subscription has begun.
+
+        Raises `FeedGap` if read too late.
+        """
+        groups = list(self._server.groups)
+        numbers = {
+            partition: await self._begin(partition) for group in groups for partition in group
+        }
+        links = [self._server.blocking(group[0]) for group in groups]
+        reading: dict[asyncio.Task[list[FeedEntry]], int] = {}
+        try:
+            yield []
+            while True:
+                for index in set(range(len(groups))) - set(reading.values()):
+                    reading[
+                        asyncio.create_task(self._read(links[index], groups[index], numbers))
+                    ] = index
+                done, _ = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    del reading[task]
+                    if feed_entries := task.result():
+                        yield feed_entries
+        finally:
+            for task in reading:
+                task.cancel()
+            await asyncio.gather(*reading, return_exceptions=True)
+            for link in links:
+                await self._server.drop(link)
+
+    async def _begin(self, partition: int) -> int:
+        """The number of the commit that everything new comes after.
+
+        After a partition was built again, and so in a new store, the feed goes on at a later number
+        than its last entry has. Whoever begins to read now has missed nothing.
+        """
+        first = await self._server.of(partition).ask("HGET", keys.lease(partition), "e")
+        return max(await self._newest(partition), int(first or 0) // SLOTS)
+
+    async def _read(
+        self, link: Link, partitions: Sequence[int], numbers: dict[int, int]
+    ) -> list[FeedEntry]:
+        call: list[Any] = [
+            "XREAD",
+            "COUNT",
+            SUBSCRIPTION_ENTRIES,
+            "BLOCK",
+            round(BLOCK_SECONDS * 1000),
+            "STREAMS",
+        ]
+        call += [keys.commit_feed(partition) for partition in partitions] + [
+            f"{numbers[partition]}-1" for partition in partitions
+        ]
+        found = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        of_key = {keys.commit_feed(partition).encode(): partition for partition in partitions}
+        feed_entries: list[FeedEntry] = []
+        for key, entries in found or ():
+            partition = of_key[key]
+            if _before(entries[0]) > _end(numbers[partition]):
+                raise FeedGap("some commits were trimmed before they were read")
+            numbers[partition] = _number(entries[-1])
+            feed_entries += _feed_entries(partition, entries)
+        return feed_entries
+
+    async def _newest(self, partition: int) -> int:
+        """The number of the last commit in the feed."""
+        newest = await self._server.of(partition).ask(
+            "XREVRANGE", keys.commit_feed(partition), "+", "-", "COUNT", 1
+        )
+        return _number(newest[0]) if newest else 0
+
+
+def _number(entry: StreamEntry) -> int:
+    return int(entry[0].partition(b"-")[0])
+
+
+def _end(number: int) -> int:
+    """The position behind everything in a commit."""
+    return number * SLOTS + SLOTS - 1 if number else 0
+
+
+def _before(entry: StreamEntry) -> int:
+    """The last position in the entry before it; 0 if there was none."""
+    try:
+        return int(entry[1][3])
+    except (IndexError, ValueError):
+        return 0  # not ours; `_feed_entries` drops it
+
+
+def _feed_entries(partition: int, entries: Sequence[StreamEntry]) -> Iterator[FeedEntry]:
+    for entry in entries:
+        first = _number(entry) * SLOTS
+        try:
+            recorded = _lines.decode(entry[1][1])
+        except (msgspec.DecodeError, IndexError) as error:
+            dropped.add("an entry of the feed of commits", error)
+            continue
+        for index, (execution_id, lines) in enumerate(recorded):
+            yield FeedEntry(first + index, execution_id, lines, partition)
