@@ -82,7 +82,7 @@ def test_a_skipped_branch_says_why(page: Page, service: Running, shop: Shop) -> 
     page.goto(f"{service.address}/ui/executions/{name}")
     box(page, "gift").click()
     expect(page.get_by_role("complementary", name="Node gift")).to_contain_text(
-        "Its condition is false: cart.items > 5"
+        "Condition is false: cart.items > 5"
     )
     expect(box(page, "gift")).to_have_class(having("state-skipped"))
 

@@ -3,7 +3,9 @@ import { HINT_TEXTS, REASON_TEXTS } from './reasons';
 /** The text of a state's reason. A reason without a text is shown as it is. */
 export function reasonText(reason: string | null | undefined): string {
   if (!reason) return '';
-  return REASON_TEXTS[reason] ?? reason;
+  const text = REASON_TEXTS[reason];
+  if (text === undefined) return reason;
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** What to do about an error of this category, or an empty text. */

@@ -164,11 +164,16 @@ def _print_head(result: Result) -> None:
 
 
 def _node_row(name: str, node: dict[str, Any]) -> list[object]:
-    from penstock.cli.hints import reason_text
     from penstock.cli.safe_text import duration
+    from penstock.engine.reasons import Reason, reason_text
 
     took = seconds_between(node["started_at"], node["finished_at"])
-    note = node["error"]["message"] if node["error"] else reason_text(node["reason"])
+    if node["error"]:
+        note = node["error"]["message"]
+    elif node["reason"] == Reason.CANCELLED:
+        note = ""  # the state says it
+    else:
+        note = reason_text(node["reason"])
     return [
         node["state"],
         name,

@@ -11,10 +11,10 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from penstock.cli.hints import reason_text
 from penstock.cli.safe_text import duration, one_line
 from penstock.definition.plan import Plan
 from penstock.engine.commands import NodeRun
+from penstock.engine.reasons import Reason, reason_text
 from penstock.engine.states import NODE_ENDS, NodeState
 
 ACTIVE = (NodeState.RUNNING, NodeState.RETRYING, NodeState.WAITING)
@@ -57,7 +57,9 @@ class Row:
             return f"{again}: {one_line(self.message or self.reason or '')}"
         if self.state == NodeState.FAILED:
             return one_line(self.message or reason_text(self.reason))
-        if self.reason == "condition_false" and self.condition:
+        if self.reason == Reason.CANCELLED:
+            return ""  # the state says it
+        if self.reason == Reason.CONDITION_FALSE and self.condition:
             return f"{reason_text(self.reason)}: {one_line(self.condition)}"
         return one_line(reason_text(self.reason))
 

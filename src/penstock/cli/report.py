@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.cli.hints import HINTS
 from penstock.cli.safe_text import clean, counted, duration, json_text, one_line
 from penstock.cli.screens import Spans
 from penstock.cli.session import Ending
 from penstock.engine.commands import AttemptFailure, NodeRun
 from penstock.engine.events import TaskError
+from penstock.engine.reasons import HINTS
 
 FAILED_SHOWN = 10
 LOG_LINES_SHOWN = 20

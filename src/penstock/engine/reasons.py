@@ -60,44 +60,44 @@ REASON_TEXTS: dict[str, str] = {
     Reason.EXECUTION_TIMEOUT: "the execution ran out of time",
     Reason.CANCELLED: "cancelled",
     Reason.REUSED: "output reused from an earlier execution",
-    Reason.RETURNED: "handed back; queued again",
+    Reason.RETURNED: "handed back by its worker, and queued again",
     Reason.REBUILT: "queued again after a loss of data",
     Reason.NO_WORKER: "no live worker serves its queue",
     Reason.NO_HANDLER: "no live worker of its queue has its handler",
     Reason.INTERNAL_ERROR: "Penstock itself failed",
 }
+"""Reasons in words, to be put behind a state: "SKIPPED, condition is false"."""
 
 HINTS: dict[str, str] = {
-    ErrorCategory.HTTP: (
-        "Check the node's url, headers and body. A service that recovers by itself needs more "
-        "retry.max_attempts."
+    ErrorCategory.CONDITION: (
+        "Fix the node's condition: a CEL expression (https://cel.dev) that gives true or false."
     ),
     ErrorCategory.CONFIG: (
-        'Correct the node\'s config. {{ node.key ?? "text" }} gives a fallback for a value that '
-        "may be missing."
+        "Fix the node's config. For a value that may be missing, give a default: "
+        '{{ node.key ?? "text" }}.'
     ),
-    ErrorCategory.CONDITION: (
-        "Correct the node's condition: a CEL expression (https://cel.dev) that gives true or false."
+    ErrorCategory.DEPENDENCY: "Fix the node that it depends on first.",
+    ErrorCategory.EXPRESSION: "Fix the node's expression, which is CEL (https://cel.dev).",
+    ErrorCategory.HANDLER: (
+        "The handler raised this error. Its traceback says where; --debug shows it."
     ),
-    ErrorCategory.EXPRESSION: ("Correct the node's expression. It is CEL: see https://cel.dev."),
-    ErrorCategory.HANDLER: "The handler raised this error. Its traceback says where.",
-    ErrorCategory.TIMEOUT: "Give the node more timeout_seconds, or find out what it waits for.",
-    ErrorCategory.QUEUE_TIMEOUT: (
-        "Start more workers for the queue, or give the node more queue_timeout_seconds."
+    ErrorCategory.HTTP: (
+        "Check the node's url, headers and body. If the service recovers by itself, increase "
+        "retry.max_attempts."
     ),
-    ErrorCategory.LOST: (
-        "The worker's process ended while the handler ran: look for a crash, or for too little "
-        "memory."
+    ErrorCategory.INTERNAL_ERROR: (
+        "This is a bug in Penstock. Please report it, with the traceback from the log."
     ),
     ErrorCategory.INTERRUPTED: (
-        "The worker was stopped before the handler was done: give it more "
+        "The worker was stopped before the handler was done. Increase "
         "PENSTOCK_SHUTDOWN_GRACE_SECONDS."
     ),
     ErrorCategory.LLM: (
         "Check the provider's settings (PENSTOCK_LLM_…). --mock runs the workflow without one."
     ),
-    ErrorCategory.UNKNOWN_HANDLER: (
-        "Start a worker that has the handler: --handlers MODULE or --handlers FILE.py."
+    ErrorCategory.LOST: (
+        "The worker's process ended while it ran the task. Look for a crash, or for too little "
+        "memory."
     ),
     ErrorCategory.NO_HANDLER: (
         "Start a worker that has the handler: --handlers MODULE or --handlers FILE.py."
@@ -105,12 +105,13 @@ HINTS: dict[str, str] = {
     ErrorCategory.NOT_JSON: (
         "Return dicts, lists, text, numbers, true, false or None from the handler."
     ),
+    ErrorCategory.QUEUE_TIMEOUT: "Start more workers, or increase queue_timeout_seconds.",
+    ErrorCategory.TIMEOUT: "Increase timeout_seconds, or find out what the task waits for.",
     ErrorCategory.TOO_LARGE: (
         "Write large results to a file or a bucket, and return where they are."
     ),
-    ErrorCategory.DEPENDENCY: "Correct the node that it depends on first.",
-    ErrorCategory.INTERNAL_ERROR: (
-        "This is a bug in Penstock. Please report it, with what --debug shows."
+    ErrorCategory.UNKNOWN_HANDLER: (
+        "Start a worker that has the handler: --handlers MODULE or --handlers FILE.py."
     ),
 }
 """What to do about an error, by its category. Where none is given, the message says it."""
