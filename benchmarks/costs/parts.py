@@ -21,11 +21,11 @@ from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering.archiver import Archiver
 from penstock.orchestrator.tiering.checkpointer import Checkpointer
 from penstock.service.submissions import Submissions
+from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.writer import Writer
-from penstock.stores.task_queue import MemoryTaskQueue
 from penstock.worker.runtime import Worker
 
 COMMON: list[tuple[Any, str, str]] = [

@@ -10,13 +10,13 @@ from penstock.contract.facts import begin, queued, stop, success, task
 from penstock.engine.commands import Commands
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.sqlite.claims import GROW_SLOTS, SLOT_BYTES, Claims
-from penstock.stores.task_queue import Key, key_of
+from penstock.stores.task_keys import Key, key_of
 
 DIES = """
 import asyncio, os, signal, sys
 from pathlib import Path
 from penstock.stores.sqlite import SqliteStores
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.contract.facts import begin, queued, task
 
 async def main():

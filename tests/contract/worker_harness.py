@@ -15,7 +15,7 @@ from penstock.contract.facts import Owner, begin, queued, task
 from penstock.engine.commands import Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskStarted, TaskSucceeded
 from penstock.stores.memory import MemoryStores
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
 from tests.waiting import until

@@ -11,7 +11,7 @@ from penstock.contract.facts import queued, started, stop, task
 from penstock.engine.commands import Task
 from penstock.engine.events import TaskLost
 from penstock.orchestrator.reaper import DEAD_SECONDS, LOOK_SECONDS, Reaper
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.faults.table import Fault
 from tests.orchestrator.desk import look
 from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores

@@ -22,7 +22,7 @@ from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.sandbox import InlineSandbox, Sandbox
 from penstock.stores.base import Intent, Stored
 from penstock.stores.memory import MemoryStores
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.telemetry.metrics import Metrics
 from tests.simulation.tiered import TieredStores
 

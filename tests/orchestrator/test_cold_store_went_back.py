@@ -13,7 +13,7 @@ from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.tiering import archiver, checkpointer, cold_writer
 from penstock.stores.records import DeadLetterSearch
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import ColdStoreWentBack, Outgoing
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import WORK, TieredDesk, diamond, node

@@ -25,7 +25,7 @@ from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.stores import codec
 from penstock.stores.commit_plan import CommitPlan
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.orchestrator.desk import Desk, diamond, node
 
 

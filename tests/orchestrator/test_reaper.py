@@ -10,7 +10,7 @@ from penstock.engine.events import TaskLost
 from penstock.errors import Fenced, StoreUnavailable
 from penstock.orchestrator import reaper as reaping
 from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper, WorkerWatch
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.orchestrator.desk import Desk, look
 from tests.waiting import let_others_run, until
 

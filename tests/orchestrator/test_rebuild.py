@@ -23,7 +23,7 @@ from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
 from penstock.orchestrator.tiering import rebuild
 from penstock.stores.base import Intent, ReusedOutput
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import REBUILD_JUMP
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import TieredDesk, diamond, node

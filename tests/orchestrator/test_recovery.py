@@ -22,7 +22,7 @@ from penstock.engine.states import NodeState
 from penstock.orchestrator.recovery import CHUNK, recover, sweep
 from penstock.stores.base import Stores
 from penstock.stores.sqlite import SqliteStores
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.orchestrator.desk import Desk, TieredDesk, diamond, node
 
 

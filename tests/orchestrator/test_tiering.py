@@ -21,7 +21,7 @@ from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering import archiver, cold_writer
 from penstock.stores.records import DeadLetterSearch
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import Copy, Written, summary_from
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import TieredDesk, diamond, node

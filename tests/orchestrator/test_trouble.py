@@ -10,7 +10,7 @@ from penstock.engine.events import Blob, TaskSucceeded, TimerFired
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import owner as owners
 from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.orchestrator.desk import Desk, TieredDesk, node
 from tests.waiting import until
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.contract.facts import success, task
 from penstock.errors import StoreUnavailable
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.redis.stores_under_test import NAME, open_stores
 from tests.servers import redis_server
 from tests.waiting import until

@@ -7,7 +7,7 @@ from penstock.contract.facts import queued, started, success, task
 from penstock.engine.events import TaskReturned
 from penstock.stores import codec
 from penstock.stores.base import Backlog
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 
 SIDE = "penstock:{0}:tasks:0:echo\x1fnew"

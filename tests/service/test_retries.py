@@ -17,7 +17,7 @@ from penstock.service.retries import Retries
 from penstock.service.submissions import Submissions
 from penstock.service.workflows import Workflows
 from penstock.stores.base import Intent
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from tests.orchestrator.desk import WORK, Desk, diamond, node
 
 ONCE = {"max_attempts": 1}

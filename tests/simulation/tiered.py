@@ -26,9 +26,9 @@ from penstock.stores.base import (
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryHotStore
-from penstock.stores.memory_cold import MemoryColdStore
+from penstock.stores.memory.cold import MemoryColdStore
 from penstock.stores.partial import record_of
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import (
     CLAIM_SECONDS,
     Claim,

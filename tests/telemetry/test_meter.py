@@ -14,7 +14,7 @@ from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper
 from penstock.orchestrator.recovery import sweep
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.telemetry.metrics import Metrics
 from tests.orchestrator.desk import Desk, diamond, look, node
 from tests.waiting import until

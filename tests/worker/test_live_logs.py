@@ -17,7 +17,7 @@ from penstock.engine.commands import Task
 from penstock.engine.events import TaskSucceeded
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
-from penstock.stores.task_queue import Key, key_of
+from penstock.stores.task_keys import Key, key_of
 from penstock.worker import live_logs, runtime
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler, handler, registered

@@ -12,7 +12,7 @@ from penstock.engine.commands import Commands, Stop
 from penstock.engine.events import TaskFailed, TaskLost, TaskStarted, TaskSucceeded
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
-from penstock.stores.task_queue import Key
+from penstock.stores.task_keys import Key
 from penstock.worker import runtime
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler

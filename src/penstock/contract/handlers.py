@@ -13,7 +13,7 @@ from penstock.engine.commands import Commands, Task
 from penstock.engine.events import TaskEvent, TaskReturned
 from penstock.errors import Fenced
 from penstock.stores.base import Backlog, Stores, WaitingTask
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 
 SHARED = {"shared"}
 OLD, NEW = {"old"}, {"old", "new"}

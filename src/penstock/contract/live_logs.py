@@ -4,7 +4,7 @@ from itertools import islice
 
 from penstock.contract.facts import begin, hand_out, new_execution_ids, queued, task
 from penstock.stores.base import Stores
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 
 ECHO = {"echo"}
 

@@ -23,7 +23,7 @@ from penstock.engine.commands import Commands, Task
 from penstock.engine.events import TaskLost, TaskStarted
 from penstock.errors import Fenced
 from penstock.stores.base import Stores, partition_of
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 
 ECHO = {"echo"}
 

@@ -23,7 +23,7 @@ import logging
 from penstock.engine.events import TaskError, TaskEvent, TaskFailed, TaskReturned
 from penstock.orchestrator.routing import NO_HANDLER, Routing, explain, missing
 from penstock.stores.base import Backlog, Lease, TaskQueue, WaitingTask
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 
 log = logging.getLogger("penstock.orchestrator")
 

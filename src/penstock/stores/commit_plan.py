@@ -16,7 +16,7 @@ from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Lease
 from penstock.stores.reports import report_of
-from penstock.stores.task_queue import key_of
+from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import Outgoing, summary_of
 
 

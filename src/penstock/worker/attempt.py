@@ -18,7 +18,7 @@ from penstock.errors import Retryable, StoreError, StoreUnavailable, Terminal
 from penstock.sandbox import Job, Overrun, Sandbox, call
 from penstock.stores import codec
 from penstock.stores.base import BlobStore
-from penstock.stores.task_queue import Key
+from penstock.stores.task_keys import Key
 from penstock.telemetry.scope import current_scope
 from penstock.telemetry.traces import attempt_span, set_failed, trace_id
 from penstock.worker.context import Context

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from penstock.errors import StoreError
 from penstock.stores.base import TaskQueue
-from penstock.stores.task_queue import Key
+from penstock.stores.task_keys import Key
 from penstock.worker.attempt import Attempt
 
 log = logging.getLogger("penstock.worker")

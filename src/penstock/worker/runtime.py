@@ -26,7 +26,7 @@ from penstock.engine.events import TaskEvent, TaskStarted
 from penstock.errors import StoreError
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import BlobStore, TaskQueue
-from penstock.stores.task_queue import Key, key_of
+from penstock.stores.task_keys import Key, key_of
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.traces import active_tracer
 from penstock.worker.attempt import ROOM_BYTES, Attempt, run_attempt, run_traced, stopped_event

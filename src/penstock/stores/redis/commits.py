@@ -10,7 +10,7 @@ from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.redis import keys
 from penstock.stores.redis.entries import Entries
 from penstock.stores.redis.inbox import first_needed
-from penstock.stores.task_queue import Key, key_of
+from penstock.stores.task_keys import Key, key_of
 
 FEED_SLOTS = 4096
 """A position in the feed is `commit number × 4096 + index of the execution in it`."""

@@ -16,7 +16,7 @@ from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskEvent
 from penstock.stores.redis import keys
 from penstock.stores.redis.server import Server
-from penstock.stores.task_queue import Key, key_of
+from penstock.stores.task_keys import Key, key_of
 
 PORTION = 1000
 TaskLocation = tuple[str | bytes, bytes]

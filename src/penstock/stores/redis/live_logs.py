@@ -15,7 +15,7 @@ from penstock.stores.base import partition_of
 from penstock.stores.redis import keys
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
-from penstock.stores.task_queue import Key
+from penstock.stores.task_keys import Key
 
 EXPIRY_SECONDS = 60
 

@@ -27,7 +27,7 @@ from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 from penstock.stores.redis.waking import Waker
 from penstock.stores.redis.wire import Refused
-from penstock.stores.task_queue import Key, key_of
+from penstock.stores.task_keys import Key, key_of
 
 PORTION = 400
 """Outcomes in one call: Lua's stack is limited."""

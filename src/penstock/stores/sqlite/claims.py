@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from penstock.stores.task_queue import Key
+from penstock.stores.task_keys import Key
 
 SLOT_BYTES = 2048
 """An id, an address of 256 characters of 4 bytes, two numbers."""

@@ -23,11 +23,12 @@ from penstock.errors import Fenced
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
 from penstock.stores.commit_plan import CommitPlan
-from penstock.stores.inbox import Inbox
+from penstock.stores.memory.inbox import Inbox
+from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.sqlite.claims import Claims
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
-from penstock.stores.task_queue import Key, MemoryTaskQueue, key_of
+from penstock.stores.task_keys import Key, key_of
 
 FEW_EXECUTIONS = 4
 RECENT_COMMITS = 16

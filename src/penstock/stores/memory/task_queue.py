@@ -16,17 +16,13 @@ from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import AnyEvent, TaskEvent, TaskLost
 from penstock.stores.base import Backlog, Offer, WaitingTask
+from penstock.stores.task_keys import Key, key_of
 
 if TYPE_CHECKING:
     from penstock.stores.commit_plan import CommitPlan
 
-Key = tuple[str, str, int, int]
 Line = deque[tuple[Key, Task]]
 """Tasks in the order in which they came."""
-
-
-def key_of(task: Task | TaskEvent | Stop) -> Key:
-    return (task.execution_id, task.node_id, task.generation, task.attempt)
 
 
 class MemoryTaskQueue:

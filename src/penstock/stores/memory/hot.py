@@ -1,7 +1,4 @@
-"""All stores in memory, with several partitions and real leases: for tests, `penstock.testing` and the simulator.
-
-Everything is kept encoded, so that nothing a caller changes afterwards can leak in.
-"""
+"""The hot store in memory, with several partitions and real leases."""
 
 from __future__ import annotations
 
@@ -12,13 +9,11 @@ from typing import Any
 from penstock.engine.events import AnyEvent
 from penstock.errors import Fenced, NotOpen
 from penstock.stores import codec
-from penstock.stores.base import BlobStore, Lease, Stored, partition_of
-from penstock.stores.blobs import MemoryBlobs
+from penstock.stores.base import Lease, Stored, partition_of
 from penstock.stores.commit_plan import CommitPlan
-from penstock.stores.inbox import Inbox
-from penstock.stores.memory_cold import MemoryColdStore
+from penstock.stores.memory.inbox import Inbox
+from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.partial import record_of
-from penstock.stores.task_queue import MemoryTaskQueue
 
 
 class _Partition:
@@ -201,25 +196,3 @@ class _LeasedQueue(MemoryTaskQueue):
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         self.check_owner(partition, token)
         return self.lose(worker_id, self.is_mine(partition))
-
-
-class MemoryStores:
-    tiering = commit_feed = None
-
-    def __init__(
-        self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None
-    ) -> None:
-        self.hot = MemoryHotStore(clock, partitions)
-        self.queue = self.hot.queue
-        self.cold = MemoryColdStore(self.hot)
-        self.blobs: BlobStore = blobs or MemoryBlobs()
-
-    async def open(self) -> None:
-        """Also one that was closed: it still has everything."""
-        self.hot.is_open = True
-
-    async def forget(self, before: float) -> int:
-        return self.cold.forget(before)
-
-    async def close(self) -> None:
-        self.hot.is_open = False

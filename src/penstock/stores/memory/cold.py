@@ -23,10 +23,10 @@ from penstock.stores.base import (
 )
 from penstock.stores.cold import NO_LINES
 from penstock.stores.matching import finds, finds_dead_letter
-from penstock.stores.memory_api_keys import MemoryApiKeys
-from penstock.stores.memory_audit_log import MemoryAuditLog
-from penstock.stores.memory_counts import MemoryCounts
-from penstock.stores.memory_definitions import MemoryDefinitions
+from penstock.stores.memory.api_keys import MemoryApiKeys
+from penstock.stores.memory.audit_log import MemoryAuditLog
+from penstock.stores.memory.counts import MemoryCounts
+from penstock.stores.memory.definitions import MemoryDefinitions
 from penstock.stores.partial import history_of
 from penstock.stores.records import (
     AuditLine,

@@ -1,0 +1,41 @@
+"""All stores in memory: for tests, `penstock.testing` and the simulator.
+
+Everything is kept encoded, so that nothing a caller changes afterwards can leak in.
+
+- `hot`: executions, inboxes, timers, leases; `inbox` is the queue of events of a partition.
+- `task_queue`: tasks for workers. The SQLite store uses it too, with a note on disk of claims.
+- `cold`: what users asked for; made of `definitions`, `counts`, `api_keys`, `audit_log`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.stores.base import BlobStore
+from penstock.stores.blobs import MemoryBlobs
+from penstock.stores.memory.cold import MemoryColdStore
+from penstock.stores.memory.hot import MemoryHotStore
+
+__all__ = ["MemoryHotStore", "MemoryStores"]
+
+
+class MemoryStores:
+    tiering = commit_feed = None
+
+    def __init__(
+        self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None
+    ) -> None:
+        self.hot = MemoryHotStore(clock, partitions)
+        self.queue = self.hot.queue
+        self.cold = MemoryColdStore(self.hot)
+        self.blobs: BlobStore = blobs or MemoryBlobs()
+
+    async def open(self) -> None:
+        """Also one that was closed: it still has everything."""
+        self.hot.is_open = True
+
+    async def forget(self, before: float) -> int:
+        return self.cold.forget(before)
+
+    async def close(self) -> None:
+        self.hot.is_open = False
