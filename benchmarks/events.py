@@ -28,8 +28,8 @@ from benchmarks.workloads import Document, diamond
 from penstock.api import problems
 from penstock.api.events import events_routes
 from penstock.config import Settings
-from penstock.embedded import run_loop
 from penstock.engine.commands import Commands
+from penstock.runtime import run_loop
 
 Key = tuple[str, int]
 

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from benchmarks.scaled import bench, roles, servers
-from penstock.embedded import run_loop
+from penstock.runtime import run_loop
 from penstock.stores.scaled import ScaledStores
 
 NODES = 10_000

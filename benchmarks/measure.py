@@ -14,7 +14,7 @@ from typing import Any
 import penstock
 from benchmarks.workloads import Document, workloads
 from penstock.config import Settings
-from penstock.embedded import run_loop
+from penstock.runtime import run_loop
 from penstock.worker.registry import Handler, Registry
 
 

@@ -25,9 +25,8 @@ import psutil
 
 from benchmarks.workloads import Document, chain, diamond, layers
 from penstock.config import Settings
-from penstock.embedded import run_loop
 from penstock.local import PostgresServer, RedisServer
-from penstock.scaled import open_scaled, service_over
+from penstock.runtime import open_scaled, run_loop, service_over
 from penstock.service import Service
 from penstock.service.submissions import StartRequest
 from penstock.stores.postgres.migrating import migrate

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from penstock.api.app import create_app
 from penstock.config import Settings
-from penstock.embedded import Engine
+from penstock.runtime import Engine
 from penstock.service.fleet import EmbeddedFleet
 
 TARGET = Path(__file__).resolve().parents[1] / "ui" / "openapi.json"

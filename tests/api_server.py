@@ -11,7 +11,7 @@ from typing import Any
 
 from penstock.api.server import address_of, bind, serving
 from penstock.config import Settings
-from penstock.embedded import Engine
+from penstock.runtime import Engine
 from penstock.worker.registry import Registry
 
 START_SECONDS = 30.0

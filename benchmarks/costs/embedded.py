@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.costs.load import NODES, processes, submit
 from benchmarks.costs.report import Costs
-from penstock.embedded import run_loop
+from penstock.runtime import run_loop
 
 
 def measure(folder: Path, way: str, executions: int) -> Costs:

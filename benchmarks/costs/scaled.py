@@ -14,8 +14,8 @@ import redis as redis_client
 from benchmarks.costs.load import NODES, processes, submit
 from benchmarks.costs.report import Costs
 from benchmarks.scaled import cpu_seconds, servers
-from penstock.embedded import run_loop
 from penstock.local import PostgresServer, RedisServer
+from penstock.runtime import run_loop
 from penstock.stores.redis.scripts import script
 
 ROLES = {"api": ["api", "--port", "0"], "orchestrator": ["orchestrator"], "worker": ["worker"]}

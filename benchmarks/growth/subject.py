@@ -24,7 +24,7 @@ from benchmarks.growth.stores import Embedded, Scaled, Subject, until
 from benchmarks.scaled import bench, roles, servers
 from benchmarks.workloads import Document, chain, diamond, layers
 from penstock.config import Settings
-from penstock.embedded import run_loop
+from penstock.runtime import run_loop
 
 WIDTH = 100
 WORK: dict[str, Callable[[int], Document]] = {

@@ -20,7 +20,7 @@ from benchmarks.peers.penstock_tasks import GRAPHS, STAMP, UNITS
 from benchmarks.peers.yardstick import LIGHT, SUBMISSIONS, WORKLOADS, Measured, answer, bare, light
 from benchmarks.workloads import diamond
 from penstock.config import Settings
-from penstock.embedded import run_loop
+from penstock.runtime import run_loop
 
 
 async def run_graph(name: str, store: str) -> Measured:

@@ -14,7 +14,7 @@ import penstock
 from benchmarks.peers.penstock_tasks import GRAPHS, STAMP, UNITS
 from benchmarks.peers.yardstick import SUBMISSIONS, WORKLOADS, Measured, answer, bare
 from benchmarks.scaled import Bench, bench, roles
-from penstock.embedded import run_loop
+from penstock.runtime import run_loop
 from penstock.service.submissions import StartRequest
 from penstock.stores.postgres.migrating import migrate
 

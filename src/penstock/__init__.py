@@ -33,7 +33,7 @@ from penstock.worker.registry import Registry, handler
 
 if TYPE_CHECKING:
     from penstock.client import Client, Execution, SyncClient, SyncExecution
-    from penstock.embedded import Engine, ExecutionHandle, Result, arun, run
+    from penstock.runtime import Engine, ExecutionHandle, Result, arun, run
 
 __version__ = "0.1.0"
 
@@ -82,7 +82,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
 
 IMPORTED_WHEN_USED = {
     "penstock.client": {"Client", "Execution", "SyncClient", "SyncExecution"},
-    "penstock.embedded": {"Engine", "ExecutionHandle", "Result", "arun", "run"},
+    "penstock.runtime": {"Engine", "ExecutionHandle", "Result", "arun", "run"},
 }
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
-from penstock.embedded import Engine, Result
+from penstock.runtime import Engine, Result
 from penstock.sandbox import InlineSandbox
 from penstock.stores.memory import MemoryStores
 from penstock.worker.context import Context

@@ -33,7 +33,7 @@ import redis
 from penstock.config import Settings
 from penstock.local import PostgresServer, RedisServer
 from penstock.local.process import Process
-from penstock.scaled import open_scaled, service_over
+from penstock.runtime import open_scaled, service_over
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import ControlRequest
 from penstock.stores.postgres.migrating import migrate

@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from penstock.config import Settings
-from penstock.scaled import open_scaled
+from penstock.runtime import open_scaled
 from penstock.stores.postgres.migrating import migrate
 from tests.acceptance import bulk, works
 from tests.acceptance.outside import Caller, begin, caller, say

@@ -14,8 +14,8 @@ import pytest
 import penstock as api
 from penstock.config import Settings
 from penstock.errors import SettingsError
-from penstock.scaled import open_scaled
-from penstock.scaled.opening import check_shared
+from penstock.runtime import open_scaled
+from penstock.runtime.opening import check_shared
 from penstock.stores.memory import MemoryStores
 from penstock.stores.opening import open_stores
 from tests.cli.commands import ROOT, call, penstock, write

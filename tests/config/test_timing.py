@@ -10,7 +10,7 @@ from penstock.errors import SettingsError
 from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator import reaper
 from penstock.orchestrator.tiering import archiver, checkpointer
-from penstock.scaled import retention
+from penstock.runtime import retention
 from penstock.worker import runtime
 
 DEFAULTS = {

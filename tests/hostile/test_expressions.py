@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from penstock.config import Settings
-from penstock.embedded import Engine
 from penstock.engine.states import ExecutionState
+from penstock.runtime import Engine
 from penstock.stores.base import ControlRequest
 from tests.hostile.expressions import (
     CONDITIONS,

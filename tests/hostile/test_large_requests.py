@@ -19,7 +19,7 @@ from penstock.definition.parse import FUNCTION as PARSE
 from penstock.definition.parse import decode_in_pieces
 from penstock.definition.read import content_hash, dump_document
 from penstock.definition.schema import FUNCTION as CHECK
-from penstock.embedded import Engine
+from penstock.runtime import Engine
 from penstock.sandbox import InlineSandbox, Job, Overrun
 from penstock.service.fleet import EmbeddedFleet
 from tests.api.asgi import Answer, call

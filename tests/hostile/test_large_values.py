@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from penstock.config import Settings
-from penstock.embedded import Engine
 from penstock.errors import Terminal
+from penstock.runtime import Engine
 from penstock.sandbox import SandboxPool, sandbox_of
 from penstock.worker.handlers.http import HttpHandler
 from penstock.worker.handlers.llm import LlmHandler

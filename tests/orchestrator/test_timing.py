@@ -10,11 +10,11 @@ import pytest
 
 from penstock.config import Settings, Timing
 from penstock.contract.facts import hand_out
-from penstock.embedded import Engine
 from penstock.errors import SettingsError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.routing import Routing, live
+from penstock.runtime import Engine
 from penstock.stores.base import Offer
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.telemetry.metrics import Metrics

@@ -10,10 +10,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.config import Settings
-from penstock.embedded import Engine
-from penstock.embedded import engine as embedded
 from penstock.errors import StoreUnavailable, Terminal
 from penstock.orchestrator.orchestrator import Orchestrator
+from penstock.runtime import Engine
+from penstock.runtime import engine as embedded
 from penstock.stores.sqlite import SqliteStores
 from penstock.telemetry.exposition import CONTENT_TYPE, Exposition
 from penstock.telemetry.metrics import LABEL_VALUES_MAX, OTHER, Histogram, Levels, Metrics

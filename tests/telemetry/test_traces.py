@@ -15,9 +15,9 @@ from opentelemetry.trace import SpanKind, StatusCode, Tracer
 
 from penstock.config import Settings
 from penstock.definition.config import SecretText
-from penstock.embedded import Engine
-from penstock.embedded import engine as embedded
 from penstock.errors import SettingsError, Terminal
+from penstock.runtime import Engine
+from penstock.runtime import engine as embedded
 from penstock.service.submissions import StartRequest
 from penstock.stores.sqlite import SqliteStores
 from penstock.telemetry import traces

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from penstock.config import Settings
-from penstock.embedded import Engine
+from penstock.runtime import Engine
 from penstock.worker import attempt as attempts
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.room import Room

@@ -17,8 +17,8 @@ from penstock.api.auth import require_keys
 from penstock.api.http_protocol import limited_protocol
 from penstock.api.rate_limit import RateLimitStorage
 from penstock.config import Settings, is_redis
-from penstock.embedded.engine import Engine
 from penstock.errors import SettingsError
+from penstock.runtime.engine import Engine
 from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
 from penstock.telemetry.exposition import Exposition

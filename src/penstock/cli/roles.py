@@ -115,7 +115,7 @@ def orchestrator(**options: Any) -> int:
     from the workers; --handlers only matters until one that has them has started once.
     """
     settings = settings_of(options)
-    from penstock.scaled import run_orchestrator
+    from penstock.runtime import run_orchestrator
 
     async def work(stop: asyncio.Event) -> None:
         await run_orchestrator(settings, stop, health=_health(options), on_ready=_say_ready)
@@ -152,7 +152,7 @@ def worker(**options: Any) -> int:
         mock_services=options["mock"] or None,
         queues=queues or None,
     )
-    from penstock.scaled import run_worker
+    from penstock.runtime import run_worker
 
     async def work(stop: asyncio.Event) -> None:
         await run_worker(
@@ -165,7 +165,7 @@ def worker(**options: Any) -> int:
 def settings_of(options: dict[str, Any], **more: Any) -> Settings:
     """Checked before anything is imported or opened: a mistake is told at once."""
     from penstock.config import Settings
-    from penstock.scaled.opening import check_shared
+    from penstock.runtime.opening import check_shared
 
     flags = {
         "store": options["store"],
@@ -182,7 +182,7 @@ def settings_of(options: dict[str, Any], **more: Any) -> Settings:
 def run_role(settings: Settings, work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
     from penstock.cli.interrupt import Interrupt
     from penstock.cli.reading import import_handlers
-    from penstock.embedded import run_loop
+    from penstock.runtime import run_loop
     from penstock.telemetry.logs import configure_logging
     from penstock.telemetry.traces import configure_tracing
 
@@ -203,7 +203,7 @@ async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
     from contextlib import AsyncExitStack
 
     from penstock.api.server import address_of, bind, serving_over, shared_rate_limit
-    from penstock.scaled import open_scaled, service_over
+    from penstock.runtime import open_scaled, service_over
     from penstock.service.fleet import ScaledFleet
     from penstock.telemetry.metrics import Metrics
 

@@ -193,6 +193,6 @@ def _warn(file: str, warnings: Sequence[object]) -> None:
 
 def _execute(request: Request, screen: Screen, show: Callable[[Ending], None]) -> int:
     from penstock.cli.session import Session
-    from penstock.embedded import run_loop
+    from penstock.runtime import run_loop
 
     return run_loop(Session(request, screen).run(show))

@@ -92,7 +92,7 @@ def _serve(settings: Any) -> int:
     from penstock.api.server import serve as serve_all
     from penstock.cli.interrupt import Interrupt
     from penstock.cli.reading import import_handlers
-    from penstock.embedded import run_loop
+    from penstock.runtime import run_loop
     from penstock.telemetry.logs import configure_logging
     from penstock.telemetry.traces import configure_tracing
 

@@ -18,8 +18,8 @@ from penstock.cli.progress import Progress
 from penstock.cli.safe_text import duration
 from penstock.cli.screens import Screen
 from penstock.config import Settings
-from penstock.embedded import Engine, ExecutionHandle, Result
 from penstock.errors import Conflict
+from penstock.runtime import Engine, ExecutionHandle, Result
 from penstock.stores.base import Stored
 
 TICK_SECONDS = 0.1

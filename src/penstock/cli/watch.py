@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.cli.progress import Progress
     from penstock.cli.screens import Screen
     from penstock.client import Client, Execution
-    from penstock.embedded import Result
+    from penstock.runtime import Result
 
 EPILOG = """Examples:
 

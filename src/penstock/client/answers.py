@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from penstock.definition.problems import Problem
-from penstock.embedded.result import Result
 from penstock.errors import (
     Conflict,
     InvalidInput,
@@ -21,6 +20,7 @@ from penstock.errors import (
     Unauthorized,
     Unreachable,
 )
+from penstock.runtime.result import Result
 
 UNAVAILABLE, TOO_MANY = (502, 503, 504), 429
 BY_CODE: Mapping[str, type[PenstockError]] = {

@@ -9,9 +9,9 @@ from typing import Any
 from penstock.client.answers import RemoteResult
 from penstock.client.following import follow
 from penstock.client.transport import Transport, path_of
-from penstock.embedded.result import Result
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import RateLimited
+from penstock.runtime.result import Result
 
 PAGE = 500
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
-from penstock.embedded.engine import Engine
-from penstock.embedded.result import Result
+from penstock.runtime.engine import Engine
+from penstock.runtime.result import Result
 
 Answer = TypeVar("Answer")
 

@@ -6,7 +6,7 @@ import asyncio
 
 import psycopg
 
-from penstock.scaled import retention
+from penstock.runtime import retention
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.retention import purge
 from tests.servers import database_url

@@ -14,16 +14,16 @@ from penstock.config import Settings
 from penstock.definition.builder import Workflow
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan
-from penstock.embedded.result import ExecutionHandle, Result
 from penstock.engine.commands import Commands
 from penstock.errors import NotOpen, PenstockError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.view import history_view
+from penstock.runtime.result import ExecutionHandle, Result
+from penstock.runtime.retention import run_retention
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
-from penstock.service.forgetting import run_retention
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan

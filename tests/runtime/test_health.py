@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from penstock.errors import SettingsError, StoreUnavailable
-from penstock.scaled.health import Health
+from penstock.runtime.health import Health
 from penstock.telemetry.metrics import Metrics
 
 

@@ -14,7 +14,7 @@ from penstock import Engine, Registry, handler
 from penstock.api.app import create_app
 from penstock.config import Settings
 from penstock.orchestrator import backlog, routing
-from penstock.scaled import open_scaled, run_orchestrator, run_worker, service_over
+from penstock.runtime import open_scaled, run_orchestrator, run_worker, service_over
 from penstock.service import Service, waiting
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
 from tests.api.asgi import call

@@ -14,7 +14,7 @@ from penstock import Context, Registry, Retry, handler
 from penstock.config import Settings
 from penstock.errors import InvalidWorkflow
 from penstock.orchestrator import plans
-from penstock.scaled import open_scaled, run_orchestrator, run_worker, service_over
+from penstock.runtime import open_scaled, run_orchestrator, run_worker, service_over
 from penstock.service.submissions import StartRequest
 from tests.servers import database_url, redis_url
 from tests.waiting import until

@@ -11,16 +11,16 @@ from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
+from penstock.runtime.health import Health
+from penstock.runtime.opening import handlers_of, open_scaled, registry_of
+from penstock.runtime.retention import run_retention
 from penstock.sandbox import sandbox_of
-from penstock.scaled.health import Health
-from penstock.scaled.opening import handlers_of, open_scaled, registry_of
-from penstock.scaled.retention import run_retention
 from penstock.stores.handlers import register_handlers
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.registry import Registry
 from penstock.worker.runtime import Worker
 
-log = logging.getLogger("penstock.scaled")
+log = logging.getLogger("penstock.runtime")
 
 OnReady = Callable[[str], None]
 """Told once, with the name of what has started."""

@@ -21,7 +21,7 @@ from penstock.service.outages import shown_outage
 from penstock.telemetry.exposition import CONTENT_TYPE, Exposition
 from penstock.telemetry.metrics import Metrics
 
-log = logging.getLogger("penstock.scaled")
+log = logging.getLogger("penstock.runtime")
 
 REQUEST_SECONDS = 5.0
 REQUEST_BYTES = 16 * 1024

@@ -14,7 +14,7 @@ import pytest
 from penstock import Engine
 from penstock.config import Settings
 from penstock.contract.facts import Owner, ended, new_intent, started
-from penstock.service import forgetting as service
+from penstock.runtime import retention
 from penstock.stores.sqlite import SqliteStores, forgetting
 from tests.waiting import until
 
@@ -45,8 +45,8 @@ def make_old(folder: Path) -> None:
 def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
     days: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(service, "EVERY_SECONDS", 0.01)
+    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
+    monkeypatch.setattr(retention, "EVERY_SECONDS", 0.01)
     address = f"sqlite:///{tmp_path / 'work.db'}"
 
     async def main() -> None:

@@ -1,0 +1,66 @@
+"""The composition root: the only place that puts the parts together.
+
+In one process, on any store:
+
+    async with penstock.Engine("sqlite:///work.db") as engine:
+        execution = await engine.start(flow, input={"user_id": 7})
+        result = await execution.result()
+
+Opening an engine takes up whatever its store has unfinished. Closing it stops cleanly; what still
+runs then is taken up by the next one.
+
+In any number of processes, on stores that they share, each process has one role. An orchestrator
+decides for its partitions, a worker runs handlers, an API answers. They find each other through the
+stores alone. Each takes an event that says when to stop, and stops cleanly.
+
+- `engine`: orchestrator, worker and service in one process; `running` runs one workflow in it.
+- `result`: the handle of an execution, and its result.
+- `roles`: one role per process; `opening` opens the stores that they share.
+- `health`: what a role without an API answers about itself.
+- `retention`: deletes old executions while everything runs.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from penstock.runtime.result import ExecutionHandle, Result
+
+if TYPE_CHECKING:
+    from penstock.runtime.engine import Engine
+    from penstock.runtime.opening import handlers_of, open_scaled, service_over
+    from penstock.runtime.roles import run_orchestrator, run_worker
+    from penstock.runtime.running import arun, run, run_loop
+
+__all__ = [
+    "Engine",
+    "ExecutionHandle",
+    "Result",
+    "arun",
+    "handlers_of",
+    "open_scaled",
+    "run",
+    "run_loop",
+    "run_orchestrator",
+    "run_worker",
+    "service_over",
+]
+
+_MODULES = {
+    "Engine": "engine",
+    "arun": "running",
+    "handlers_of": "opening",
+    "open_scaled": "opening",
+    "run": "running",
+    "run_loop": "running",
+    "run_orchestrator": "roles",
+    "run_worker": "roles",
+    "service_over": "opening",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part when it is first used: a client has results too, and no engine."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'penstock.runtime' has no attribute {name!r}")
+    module = importlib.import_module(f"penstock.runtime.{_MODULES[name]}")
+    return getattr(module, name)
