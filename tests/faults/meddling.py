@@ -110,6 +110,6 @@ class Deafener(RedisProxy):
         at = words.index(b"BLOCK")
         await asyncio.sleep(int(call[at + 1]) / 1000)
         reply = await exchange(call[:at] + call[at + 2 :], answers, upstream)
-        is_news = reply != NOTHING
-        self.dropped += is_news
+        is_wakeup = reply != NOTHING
+        self.dropped += is_wakeup
         return NOTHING if any(word.endswith(b":wake") for word in call) else reply

@@ -32,6 +32,35 @@ VAGUE_NAMES = frozenset(
 SKIPS = frozenset({"skip", "skipif", "xfail", "importorskip"})
 SWALLOWED = frozenset({"Exception", "BaseException"})
 
+DECIDING_PACKAGES = ("src/penstock/engine", "src/penstock/orchestrator")
+STATE_WRITER = "src/penstock/engine/transitions.py"
+RETIRED_WORDS = {
+    "wish": "control request",
+    "wishes": "control requests",
+    "wished": "requested",
+    "steer": "request_control",
+    "steering": "control",
+    "steered": "controlled",
+    "ferry": "tiering",
+    "carrier": "cold writer",
+    "tenure": "lease term",
+    "attending": "members",
+    "depart": "deregister",
+    "wreck": "broken execution",
+    "wrecks": "broken executions",
+    "wrecked": "broken",
+    "culprit": "rejected",
+    "blame": "set the error of",
+    "books": "api_keys and audit_log",
+    "lane": "partition or index range",
+    "lanes": "partitions or index ranges",
+    "news": "commit feed",
+}
+RETIRED_FORMS = {
+    r"_?(MOST|LONGEST|LARGEST|MAX)_[A-Z0-9_]+": "X_MAX",
+    r"[A-Z0-9_]+_MOST": "X_MAX",
+}
+
 MARKER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BLANKET_IGNORE = re.compile(r"type:\s*ignore(?!\[)")
 FENCE = re.compile(r"^\s*(```|~~~)")
@@ -229,6 +258,50 @@ def broken_links(file: SourceFile) -> Iterator[str]:
                     yield file.at(number, f"links to {target}, which doesn't exist")
 
 
+def foreign_state_changes(file: SourceFile) -> Iterator[str]:
+    """Assignments to a node's or an execution's state outside the one module that may do that."""
+    if not file.is_under(*DECIDING_PACKAGES) or str(file.path) == STATE_WRITER:
+        return
+    for node in file.nodes:
+        if isinstance(node, ast.Attribute) and node.attr == "state" and is_assigned(node):
+            yield file.at(node.lineno, f"assigns a state; only {STATE_WRITER} does that")
+
+
+def is_assigned(node: ast.Attribute | ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Store | ast.Del)
+
+
+def retired_words(file: SourceFile) -> Iterator[str]:
+    """Names in code that have a retired word in them. A test's name is a sentence, and may."""
+    for name, line in names_in_code(file):
+        if name.startswith("test_"):
+            continue
+        for word in words_of(name):
+            if word in RETIRED_WORDS:
+                yield file.at(line, f"{name}: we say {RETIRED_WORDS[word]}, not {word}")
+        for pattern, replacement in RETIRED_FORMS.items():
+            if re.fullmatch(pattern, name):
+                yield file.at(line, f"{name}: limits are called {replacement}")
+
+
+def names_in_code(file: SourceFile) -> Iterator[tuple[str, int]]:
+    """Names that the file itself gives to something."""
+    for node in file.nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg):
+            yield node.arg, node.lineno
+        elif isinstance(node, ast.Name) and is_assigned(node):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.Attribute) and is_assigned(node):
+            yield node.attr, node.lineno
+
+
+def words_of(name: str) -> list[str]:
+    """The words of a name in lower case: `LetterRow` and `letter_row` are letter and row."""
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+
+
 @cache
 def files(suffix: str, *folders: str) -> list[SourceFile]:
     found = []
@@ -273,6 +346,8 @@ CHECKED: dict[Check, Callable[[], list[SourceFile]]] = {
     blanket_type_ignores: all_python,
     vague_names: python_sql_and_lua,
     broken_links: markdown,
+    foreign_state_changes: source,
+    retired_words: all_python,
 }
 """Each check, and the files that it is for."""
 
@@ -348,6 +423,13 @@ CAUGHT: list[tuple[Check, str, str]] = [
     (vague_names, "src/penstock/core/states.py", ""),
     (broken_links, "docs/a.md", "See [the guide](missing.md#part)."),
     (broken_links, "docs/a.md", "[guide]: missing.md"),
+    (foreign_state_changes, "src/penstock/engine/ending.py", "run.state = state"),
+    (foreign_state_changes, "src/penstock/orchestrator/a.py", "run.state, run.attempt = a, 1"),
+    (retired_words, "src/penstock/a.py", "def steer(execution_id): ..."),
+    (retired_words, "src/penstock/a.py", "class WishList: ..."),
+    (retired_words, "src/penstock/a.py", "self._tenures = tenure = 1"),
+    (retired_words, "src/penstock/a.py", "MOST_BYTES = 1"),
+    (retired_words, "tests/a.py", "BYTES_MOST = 1"),
 ]
 
 ALLOWED: list[tuple[Check, str, str]] = [
@@ -374,6 +456,11 @@ ALLOWED: list[tuple[Check, str, str]] = [
     (leftover_markers, "src/penstock/a.py", "x = 'TODO'"),
     (blanket_type_ignores, "src/penstock/a.py", "x: int = 'a'  # type: ignore[assignment]"),
     (vague_names, "src/penstock/engine/states.py", ""),
+    (foreign_state_changes, STATE_WRITER, "run.state = state"),
+    (foreign_state_changes, "src/penstock/engine/a.py", "if run.state == state: ..."),
+    (foreign_state_changes, "src/penstock/cli/a.py", "row.state = state"),
+    (retired_words, "src/penstock/a.py", "BYTES_MAX = 1\nbooked = most_common = 1"),
+    (retired_words, "tests/a.py", "def test_the_last_wish_counts(): ..."),
     (
         broken_links,
         "CONTRIBUTING.md",

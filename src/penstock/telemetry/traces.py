@@ -161,5 +161,5 @@ def _parent(traceparent: str) -> Context | None:
         return None
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415
 
-    carrier: Mapping[str, Any] = {HEADER: traceparent}
-    return TraceContextTextMapPropagator().extract(carrier)
+    headers: Mapping[str, Any] = {HEADER: traceparent}
+    return TraceContextTextMapPropagator().extract(headers)
