@@ -18,6 +18,7 @@ from penstock.service.fleet import Fleet
 from penstock.service.outages import shown_outage
 from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
+from penstock.stores.topology import topology_of
 
 READY_SECONDS = 2.0
 NOBODY = "-"
@@ -45,7 +46,7 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     async def ready() -> Response:
         # who runs in other processes isn't needed for that: what is accepted now is run when they
         # are there
-        alone = service.stores.tiering is None
+        alone = not topology_of(service.stores).is_tiered
         checks = await (
             _all(_needed(service.stores, fleet)) if alone else store_checks(service.stores)
         )
@@ -137,7 +138,9 @@ def _store_checks(stores: Stores) -> Checks:
         await stores.cold.get_workflow(NOBODY, 0)
         return {"ok": True}
 
-    return {"store": hot} if stores.tiering is None else {"redis": hot, "database": cold}
+    if topology_of(stores).is_tiered:
+        return {"redis": hot, "database": cold}
+    return {"store": hot}
 
 
 async def _within_time(check: Callable[[], Awaitable[Check]]) -> Check:

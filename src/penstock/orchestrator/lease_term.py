@@ -24,6 +24,7 @@ from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.topology import topology_of
 from penstock.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ class LeaseTerm:
             routing=routing,
             large_turn=large_turn,
         )
+        self._topology = topology_of(stores)
         self._backlog = BacklogWatch(stores.queue, lease, routing, no_handler_seconds)
         self._leaving = asyncio.Event()
         self._tiering: PartitionTiering | None = None
@@ -91,7 +93,7 @@ class LeaseTerm:
         The lease is released in any case.
         """
         works = [self._work(), self._renew(), self._reap(), self._backlog.run(), self._retire()]
-        if self._stores.hot.tasks_are_durable:
+        if self._topology.tasks_are_durable:
             works.append(self._reconcile())
         if self._tiering is not None:
             works += [
@@ -136,7 +138,7 @@ class LeaseTerm:
         try:
             return await recover(self._stores, self.lease.partition, self.lease.position)
         except StoreUnavailable as error:
-            if not self._stores.hot.tasks_are_durable:
+            if not self._topology.tasks_are_durable:
                 raise
             # what runs goes on; the reconciler looks for the rest again, and a hot store that is
             # gone ends the owner

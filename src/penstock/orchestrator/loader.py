@@ -14,6 +14,7 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
 from penstock.orchestrator.plans import Plans
 from penstock.stores.base import Intent, Stored, Stores
+from penstock.stores.topology import topology_of
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -44,7 +45,7 @@ Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 class Loader:
     def __init__(self, stores: Stores, plans: Plans) -> None:
         self._hot, self._cold, self._plans = stores.hot, stores.cold, plans
-        self._is_tiered = stores.tiering is not None
+        self._topology = topology_of(stores)
         self._silent_until = 0.0
 
     async def load(self, execution_ids: Collection[str], starts: Collection[str]) -> Loaded:
@@ -119,7 +120,7 @@ class Loader:
         try:
             found = await self._ask_for_intents(needed)
         except StoreUnavailable as error:
-            if not self._is_tiered or not known.keys().isdisjoint(needed):
+            if not self._topology.is_tiered or not known.keys().isdisjoint(needed):
                 raise
             # what runs goes on without the cold store; what was to begin is found there again by
             # the reconciler
@@ -130,7 +131,7 @@ class Loader:
             for execution_id in needed
             if execution_id not in found and execution_id not in known
         ]
-        if lost and self._is_tiered:
+        if lost and self._topology.is_tiered:
             log.error(
                 "%d executions were to begin, such as %s, and no store knows them: was PostgreSQL put back to an older "
                 "copy?",
@@ -167,7 +168,7 @@ class Loader:
             return execution
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
-        if self._is_tiered:
+        if self._topology.is_tiered:
             intent.remember_key()
         plan = await self._plans.need_soon(intent.record.workflow, intent.record.version)
         execution = Execution(plan, intent.record)
@@ -178,7 +179,7 @@ class Loader:
         try:
             return await self._plan(record)
         except NotFound as error:
-            if not self._is_tiered:
+            if not self._topology.is_tiered:
                 raise
             raise PlanMissing(
                 f"{error}; submit the document again, so that {record.execution_id} can go on"

@@ -26,6 +26,7 @@ from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.topology import topology_of
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -121,7 +122,9 @@ class Orchestrator:
         """
         self._stopping = True
         await self._deregister()
-        if self._stores.tiering is None:  # else the inbox is still there for the next owner
+        if not topology_of(
+            self._stores
+        ).is_tiered:  # else the inbox is still there for the next owner
             await self._drain()
         for partition in self._tended:
             self._give_up(partition)

@@ -40,6 +40,7 @@ from penstock.sandbox import Sandbox
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.topology import topology_of
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -145,7 +146,7 @@ class PartitionOwner:
         self._weight = 0
         self._deciding = False
         self._retiring = False
-        self._is_tiered = stores.tiering is not None
+        self._topology = topology_of(stores)
         self._landed_at = stores.hot.now()
 
     async def run(self) -> None:
@@ -321,7 +322,7 @@ class PartitionOwner:
             return None
 
     def _blobs_are_away(self, asked: float, error: StoreUnavailable) -> None:
-        if not self._is_tiered:  # then all of the store is away
+        if not self._topology.is_tiered:  # then all of the store is away
             raise error
         now = self._hot.now()
         self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_SECONDS_MAX)
@@ -450,10 +451,10 @@ class PartitionOwner:
             await self._committer.write(changes, self._position)
 
     def _is_unproved(self) -> bool:
-        return self._is_tiered and self._hot.now() - self._landed_at >= PROOF_SECONDS
+        return self._topology.is_tiered and self._hot.now() - self._landed_at >= PROOF_SECONDS
 
     def _landed(self, plan: CommitPlan, changes: list[Commands]) -> None:
-        self._landed_at = self._hot.now() if self._is_tiered else 0.0
+        self._landed_at = self._hot.now() if self._topology.is_tiered else 0.0
         ended: list[Ended] = []
         for commands in changes:
             execution_id = commands.execution_id

@@ -29,6 +29,7 @@ from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.handlers import register_handlers
 from penstock.stores.opening import open_stores
+from penstock.stores.topology import topology_of
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.handlers import builtin
@@ -148,7 +149,7 @@ class Engine:
         )
         # where the stores are shared, others may decide: then commits come from there, not from this
         # orchestrator
-        self._is_alone = self.stores.commit_feed is None
+        self._is_alone = not topology_of(self.stores).is_shared
         self.service = Service(
             self.stores,
             self.plans,

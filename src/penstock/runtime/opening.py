@@ -15,6 +15,7 @@ from penstock.service import Service
 from penstock.stores.base import Stores
 from penstock.stores.installed import is_shared
 from penstock.stores.opening import open_stores
+from penstock.stores.topology import topology_of
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
 
@@ -28,7 +29,7 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
     stores = open_stores(settings.store, settings)
     try:
         await stores.open()
-        if stores.commit_feed is None:
+        if not topology_of(stores).is_shared:
             shown = hide_password(settings.store)
             raise SettingsError(
                 f"the store {shown} has no `events`: a process wouldn't see what others commit"
