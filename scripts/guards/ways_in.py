@@ -180,7 +180,7 @@ GUARDS = [
     Guard(
         "a revoked key is no key",
         "service/keys.py",
-        at="Keys._compare",
+        at="Keys._match",
         pattern="key.revoked_at is None",
         without="",
         test="tests/api/test_keys.py",
