@@ -49,8 +49,8 @@ GUARDS = [
         "what comes after a node that runs again runs again",
         "service/retry_plan.py",
         at="plan_retry",
-        pattern="_after(...)",
-        without="",
+        pattern="changed_parent is not None",
+        without="False",
         test="tests/service/test_retry_plan.py",
     ),
     Guard(

@@ -1,4 +1,4 @@
-"""Retention in an engine: what ended long ago, or was never triggered, is deleted while everything runs."""
+"""Retention in an embedded engine: old executions are deleted while it runs."""
 
 from __future__ import annotations
 
@@ -11,30 +11,32 @@ from penstock.stores.base import Stores
 
 log = logging.getLogger("penstock.service")
 
-FIRST_SECONDS, EVERY_SECONDS = 60.0, 3600.0
+FIRST_SECONDS = 60.0
+EVERY_SECONDS = 3600.0
 DAY_SECONDS = 86400.0
 
 
 async def run_retention(stores: Stores, days: float, is_mine: Callable[[], bool]) -> None:
-    """Delete old executions for ever, by the store's clock.
+    """Delete, again and again, executions that ended or were stored more than `days` ago.
 
-    That is the one that ends were written by.
-
-    `is_mine`: whether to do it now.
+    Time is the store's clock, by which the ends were recorded. `is_mine` says whether this process
+    deletes now.
     """
     await asyncio.sleep(FIRST_SECONDS)
     while True:
         try:
-            gone = await stores.forget(stores.hot.now() - days * DAY_SECONDS) if is_mine() else 0
+            deleted = 0
+            if is_mine():
+                deleted = await stores.forget(stores.hot.now() - days * DAY_SECONDS)
         except NotOpen:
             return
         except StoreError as error:
             log.warning(
-                "what is older than %g days couldn't be deleted, trying again later: %s",
+                "executions older than %g days couldn't be deleted, trying again later: %s",
                 days,
                 error,
             )
         else:
-            if gone:
-                log.info("deleted %d executions that are older than %g days", gone, days)
+            if deleted:
+                log.info("deleted %d executions that are older than %g days", deleted, days)
         await asyncio.sleep(EVERY_SECONDS)
