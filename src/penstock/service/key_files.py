@@ -25,7 +25,7 @@ async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[
             "a store in memory ends with this command, and its keys too; name a file with --store"
         )
     path = Path(rest[1:])
-    missing = scheme == "sqlite" and not path.exists()  # noqa: ASYNC240 -- the CLI runs nothing else
+    missing = scheme == "sqlite" and not path.exists()  # noqa: ASYNC240 -- of the CLI alone
     if missing and not make:
         raise StoreError(f"there is no store {path}; name another with --store")
 

@@ -85,7 +85,7 @@ def _node_in_document(document: dict[str, Any], node_id: str) -> dict[str, Any]:
 
 
 def find_node(plan: Plan, record: ExecutionRecord, node_id: str) -> tuple[PlanNode, list[str]]:
-    """The node and the ids of its parents, also of a node that was added while the execution ran."""
+    """The node and the ids of its parents, also of a node that was added at run time."""
     nodes = plan.nodes
     numbers = plan.numbers
     if record.added:
