@@ -145,7 +145,7 @@ GUARDS = [
         "a batch counts as its items",
         "api/limits.py",
         at="charge",
-        pattern="await more(...)",
+        pattern="await count_further(...)",
         without="return",
         test="tests/api/test_rate_limit.py",
     ),

@@ -1,4 +1,4 @@
-"""The shapes of nodes, one by one and as graphs."""
+"""The schemas of nodes, one by one and as graphs."""
 
 from __future__ import annotations
 
