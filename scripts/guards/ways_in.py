@@ -49,8 +49,8 @@ GUARDS = [
         "what comes after a node that runs again runs again",
         "service/retry_plan.py",
         at="plan_retry",
-        pattern="_after(...)",
-        without="",
+        pattern="changed_parent is not None",
+        without="False",
         test="tests/service/test_retry_plan.py",
     ),
     Guard(
@@ -145,7 +145,7 @@ GUARDS = [
         "a batch counts as its items",
         "api/limits.py",
         at="charge",
-        pattern="await more(...)",
+        pattern="await count_further(...)",
         without="return",
         test="tests/api/test_rate_limit.py",
     ),
@@ -180,7 +180,7 @@ GUARDS = [
     Guard(
         "a revoked key is no key",
         "service/keys.py",
-        at="Keys._compare",
+        at="Keys._match",
         pattern="key.revoked_at is None",
         without="",
         test="tests/api/test_keys.py",

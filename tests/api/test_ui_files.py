@@ -119,7 +119,7 @@ def test_an_old_tab_gets_no_file_of_the_new_version(tmp_path: Path) -> None:
         "assets/index.js",
         f"assets/{after.version}/other.js",
     ):
-        with pytest.raises(NotFound, match="load the page again"):
+        with pytest.raises(NotFound, match="reload the UI"):
             after.find(path)
 
 
@@ -141,7 +141,7 @@ def test_a_file_of_another_version_is_missing_and_says_what_to_do(api: Caller) -
     for path in ("/ui/assets/0000000000000000/index.js", "/ui/assets/index.js"):
         answer = page(api, path)
         assert answer.status == 404
-        assert "load the page again" in answer.body["detail"]
+        assert "reload the UI" in answer.body["detail"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_what_handlers_ask_for_is_read_once_in_a_while_and_not_for_each_document
             await workflows.put(document(f"word {number}"))
             await workflows.check(works(f"later-{number}"), allow_unknown_handlers=True)
         assert len(reads) == 1
-        workflows._remembered = (float("-inf"), {})
+        workflows._registered_at = float("-inf")
         await engine.stores.cold.remember_handlers({"echo": HandlerDefaults(queue="gpu")})
         assert (await workflows.put(document("again"))).plan.nodes[0].queue == "gpu"
 

@@ -1,12 +1,14 @@
-"""HTTP, thin: routes over `penstock.service`, errors as problem documents, an OpenAPI document that is true.
+"""The HTTP API: a thin layer of routes over `penstock.service`.
 
-app          puts it together; the order of what a request passes
-bodies       reading: size, depth, strict JSON, the JSON Schema that the OpenAPI document shows
-problems     answering: RFC 9457, whatever went wrong
-schemas      the shapes
+app            the ASGI application
+middleware     what a request passes first: access, auth, rate_limit, audit_log
 workflows, executions, dead_letters, events, system    the routes
-compat       the routes of the public implementations of this system
-middleware   what a request passes: access, auth, rate_limit, audit_log
-ui_files     the web UI; raw_path, client_address: what a request says of itself
-server       a process that serves
+compat         the compatible routes, those of the public implementations of this system
+bodies         request bodies: size, depth, strict JSON, JSON Schema
+problems       errors as problem documents (RFC 9457)
+schemas        the schemas of answers, for the OpenAPI document
+raw_path, client_address    the path and the client of a request
+ui_files       the files of the web UI
+http_protocol  limits of HTTP connections
+server         a process that serves the API
 """

@@ -1,19 +1,20 @@
-"""Who may do what: one table. What isn't in it can't be reached, with whatever key.
+"""Access rules: one table that says who may call what. A route that isn't in it can't be reached.
 
 A row has the scope that a call needs, the operation's name and the object that it is about (for the
 audit log). `read` < `submit` < `operate` < `admin`: each scope includes those before it. OPEN
-needs no key; there is nothing of anybody's behind it: two health checks for load balancers, the
-description of the API, and the files of the UI.
+needs no key, and shows no user's data: two health checks for load balancers, the description of
+the API, and the files of the UI.
 
-The paths are matched with the very patterns of the app's router (`check_routes` takes them from
-it), and where several match, the strictest scope counts: so there is no spelling of a path that the
-router reads in another way.
+Paths are matched with the patterns of the app's own router (`check_routes` takes them from it), and
+where several match, the strictest scope counts. So no spelling of a path can get a weaker rule than
+the route that it reaches.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from fastapi import FastAPI
@@ -29,10 +30,12 @@ BASE = "/api/v1"
 PREFIXES = ("", "/api", "/v1", "/api/v1")
 """Path prefixes of the compatible routes."""
 READING = frozenset({"GET", "HEAD"})
-CALLER, ROUTE, RECHECK = "penstock.caller", "penstock.route", "penstock.recheck"
-"""Where a request carries its `Caller`, the `Found` route if there is one, and a call that
-identifies it again.
-"""
+CALLER = "penstock.caller"
+"""The key in a request's ASGI scope for its `Caller`."""
+ROUTE = "penstock.route"
+"""The key in a request's ASGI scope for its route, a `Found`, if there is one."""
+RECHECK = "penstock.recheck"
+"""The key in a request's ASGI scope for a function that identifies the caller again."""
 _RANKS: dict[Needed, int] = {OPEN: 0, **{scope: rank for rank, scope in enumerate(SCOPES, 1)}}
 
 
@@ -43,27 +46,27 @@ class Caller(NamedTuple):
     """The API key's id; empty where the service is open."""
     name: str = ""
     scopes: tuple[Scope, ...] = ()
-    """The scopes of the caller's key; None: nobody that is known here."""
+    """The scopes of the caller's key; empty for a caller that isn't known."""
     address: str = ""
 
 
 class Rule(NamedTuple):
-    """What a route needs, and what the audit log says of it."""
+    """The rule of a route: the scope that it needs, and what the audit log says about a call."""
 
     scope: Needed
     operation: str
     object: str
-    """What the audit log names; `{0}` is the path's first parameter."""
+    """The object that the audit log names; `{0}` is the path's first parameter."""
     changes: bool
 
 
 class RouteMissing(PenstockError):
-    """The app has a route that the table lacks: nobody has said who may use it."""
+    """The app has a route that isn't in the table, so it isn't known who may use it."""
 
 
 _API: list[tuple[str, str, Scope, str, str]] = [
     ("GET", "/workflows", "read", "list_workflows", "workflows"),
-    # Storing moves `latest`, and with it what others run who start the name.
+    # Storing moves `latest`, and so changes what others run who start the workflow by its name.
     ("POST", "/workflows", "operate", "put_workflow", "workflows"),
     ("POST", "/workflows/validate", "read", "validate_workflow", "workflows"),
     ("GET", "/workflows/{}", "read", "get_workflow", "workflows/{0}"),
@@ -102,7 +105,7 @@ _API: list[tuple[str, str, Scope, str, str]] = [
     ("GET", "/orchestrators", "read", "list_orchestrators", "orchestrators"),
     ("GET", "/queues", "read", "list_queues", "queues"),
     ("GET", "/stats", "read", "get_stats", "stats"),
-    # Names of keys and addresses of people: for those who have to answer for what is done here.
+    # The audit log has names of keys and addresses of people, so `read` isn't enough.
     ("GET", "/audit", "operate", "list_audit", "audit"),
     ("GET", "/keys", "admin", "list_keys", "keys"),
     ("POST", "/keys", "admin", "create_key", "keys"),
@@ -147,15 +150,12 @@ def _rules() -> Iterator[tuple[tuple[str, str], Rule]]:
     for prefix in PREFIXES:
         for method, path, scope, operation, about in _COMPATIBLE:
             yield (method, prefix + path), Rule(scope, operation, about, method not in READING)
-    for (
-        method,
-        path,
-        scope,
-        operation,
-        about,
-    ) in _API:  # after the compatible ones, which give way in /api/v1
+
+    # after the compatible routes, which they replace in /api/v1
+    for method, path, scope, operation, about in _API:
         changes = method not in READING and operation not in _NO_CHANGE
         yield (method, BASE + path), Rule(scope, operation, about, changes)
+
     for method, path, needed, operation in _OUTSIDE:
         yield (method, path), Rule(needed, operation, operation, changes=False)
 
@@ -169,7 +169,7 @@ class Found(NamedTuple):
 
     rule: Rule
     scope: Needed
-    """The scope that it needs: the strictest of all routes that this request could mean."""
+    """The scope that the request needs: the strictest of all routes that match."""
     params: Mapping[str, str]
 
 
@@ -185,27 +185,28 @@ class Routes:
     def __init__(self) -> None:
         self._fixed: dict[tuple[str, str], Found] = {}
         self._groups: dict[str, dict[str, list[_Route]]] = {}
-        """Routes by method, then by what all paths of a route begin with.
+        """Routes by method, then by the part of the path before the first parameter.
 
-        Most are ruled out by that.
+        A request's path is compared with that part first, which rules out most routes.
         """
 
     def add(self, method: str, path: str, pattern: re.Pattern[str], rule: Rule) -> None:
         start, parameter, _ = path.partition("{")
         if parameter:
-            self._groups.setdefault(method, {}).setdefault(start, []).append(
-                _Route(path, pattern, rule)
-            )
+            groups = self._groups.setdefault(method, {})
+            groups.setdefault(start, []).append(_Route(path, pattern, rule))
             return
-        known = self._fixed.get((method, path))
-        self._fixed[method, path] = _strictest(
-            [*([known] if known else []), Found(rule, rule.scope, {})]
-        )
+
+        candidates = [Found(rule, rule.scope, {})]
+        earlier = self._fixed.get((method, path))
+        if earlier is not None:
+            candidates.insert(0, earlier)
+        self._fixed[method, path] = _strictest(candidates)
 
     def close(self) -> Routes:
-        """Rule on paths without parameters, which may also fit a route with parameters."""
-        for (method, path), found in self._fixed.items():
-            self._fixed[method, path] = _strictest([found, *self._search(method, path)])
+        """Finish the rules of paths without parameters, which may also match others with some."""
+        for (method, path), route in self._fixed.items():
+            self._fixed[method, path] = _strictest([route, *self._search(method, path)])
         return self
 
     def find(self, method: str, path: str) -> Found | None:
@@ -213,51 +214,56 @@ class Routes:
         fixed = self._fixed.get((method, path))
         if fixed is not None:
             return fixed
-        found = list(self._search(method, path))
-        return _strictest(found) if found else None
+        candidates = list(self._search(method, path))
+        return _strictest(candidates) if candidates else None
 
     def methods(self, path: str) -> list[str]:
-        """The methods of the narrowest route that fits this path, for an answer of 405.
+        """The methods of the narrowest route that matches this path, for an answer of 405.
 
-        `/workflows/validate` could be a workflow's name too; that isn't what somebody who asks for
-        it means.
+        `/workflows/validate` also matches the route of a workflow with that name, but a caller
+        doesn't mean that.
         """
-        fixed = sorted(method for method, known in self._fixed if known == path)
+        fixed = sorted(method for method, fixed_path in self._fixed if fixed_path == path)
         if fixed or "\n" in path:
             return fixed
-        fits = [
-            (_literal(route.path), route.path, method)
-            for method, groups in self._groups.items()
-            for routes in groups.values()
-            for route in routes
-            if route.pattern.match(path)
-        ]
-        narrowest = max(fits)[1] if fits else None
-        return sorted({method for _, known, method in fits if known == narrowest})
+
+        methods: dict[str, set[str]] = {}
+        """Methods by the path of a route that matches."""
+        for method, groups in self._groups.items():
+            for route in chain.from_iterable(groups.values()):
+                if route.pattern.match(path):
+                    methods.setdefault(route.path, set()).add(method)
+        if not methods:
+            return []
+        narrowest = max(methods, key=lambda route_path: (_literal_length(route_path), route_path))
+        return sorted(methods[narrowest])
 
     def _search(self, method: str, path: str) -> Iterator[Found]:
         if "\n" in path:
-            # `$` would also match before a line end: then a route without parameters could be meant
+            # `$` also matches before a line end: then a route without parameters could be meant
             return
         for start, routes in self._groups.get(method, {}).items():
-            if path.startswith(start):
-                for route in routes:
-                    if match := route.pattern.match(path):
-                        yield Found(route.rule, route.rule.scope, match.groupdict())
+            if not path.startswith(start):
+                continue
+            for route in routes:
+                match = route.pattern.match(path)
+                if match:
+                    yield Found(route.rule, route.rule.scope, match.groupdict())
 
 
-def _literal(path: str) -> int:
-    """How much of a route's path stands in it as it is."""
+def _literal_length(path: str) -> int:
+    """Characters of a route's path outside of its parameters."""
     return len(re.sub(r"\{[^}]*\}", "", path))
 
 
-def _strictest(found: list[Found]) -> Found:
-    scope = max((each.scope for each in found), key=_RANKS.__getitem__)
-    return found[0]._replace(scope=scope)
+def _strictest(candidates: list[Found]) -> Found:
+    """The first candidate, with the strictest scope of all."""
+    scopes = [candidate.scope for candidate in candidates]
+    return candidates[0]._replace(scope=max(scopes, key=_RANKS.__getitem__))
 
 
 def check_routes(app: FastAPI) -> Routes:
-    """The app's routes with their rules; to be called when it has them all.
+    """The app's routes with their rules. Call it when the app has all its routes.
 
     Raises `RouteMissing` if one isn't in the table.
     """
@@ -269,11 +275,13 @@ def check_routes(app: FastAPI) -> Routes:
             raise RouteMissing(
                 f"{route.original_route!r} has no path that access.py could have a row for"
             )
+        without_names = re.sub(r"\{[^}]*\}", "{}", path)
         for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
-            rule = TABLE.get((method, re.sub(r"\{[^}]*\}", "{}", path)))
+            rule = TABLE.get((method, without_names))
             if rule is None:
                 raise RouteMissing(
-                    f"{method} {path} isn't in the table of api/access.py: say there who may call it"
+                    f"{method} {path} isn't in the table of api/access.py:"
+                    " say there who may call it"
                 )
             routes.add(method, path, pattern, rule)
     return routes.close()

@@ -1,4 +1,4 @@
-"""The application: routes over a service, and what every request passes before it gets there."""
+"""The ASGI application: routes over a service, and the middleware that requests pass before."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from penstock.telemetry.exposition import CONTENT_TYPE
 PREFIX = "/api/v1"
 
 
-def create_app(  # noqa: PLR0913 -- what it is made of
+def create_app(  # noqa: PLR0913 -- the parts that it is built of
     service: Service,
     fleet: Fleet,
     settings: Settings,
@@ -55,13 +55,12 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     )
     bodies = Bodies(service.workflows.limits, service.sandbox)
     problems.install(app)
-    app.include_router(
-        compat.compat_routes(service)
-    )  # first: its paths are narrower than the main API's
+
+    # first, as their paths are narrower than the main API's
+    app.include_router(compat.compat_routes(service))
     for router in (
-        statistics.routes(
-            service, fleet
-        ),  # before the workflows, whose names may have slashes in them
+        # before the workflows, whose names may contain slashes
+        statistics.routes(service, fleet),
         workflows.routes(service, bodies),
         events.events_routes(service.live_events),
         executions.routes(service, bodies),
@@ -75,9 +74,9 @@ def create_app(  # noqa: PLR0913 -- what it is made of
     app.include_router(health.health_routes(service, fleet, version))
     _add_front(app, metrics)
     describing.describe(app, version)
-    app.add_middleware(
-        Shortcut, service=service, bodies=bodies
-    )  # first added, so behind the others
+
+    # the first that is added is the last that a request passes
+    app.add_middleware(Shortcut, service=service, bodies=bodies)
     audit_log = audit_log or AuditLog(service.stores.cold)
     middleware.install_middleware(
         app,
@@ -95,4 +94,5 @@ def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> 
         return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
 
     app.include_router(ui_files.page_routes())
-    app.include_router(docs_page.docs_routes(lambda: app.openapi()))  # noqa: PLW0108 -- it is set later
+    # a lambda, as `describe` replaces `app.openapi` later
+    app.include_router(docs_page.docs_routes(lambda: app.openapi()))  # noqa: PLW0108

@@ -1,10 +1,11 @@
-"""The audit log: a line for every call that changes something, also for one that failed or wasn't allowed.
+"""The audit log: a line for every call that changes something, also if it failed or was refused.
 
-The answer waits for its line, so that nothing is done that the log doesn't know of. Lines of one turn of the loop are
-written together, and the store's writer puts them into the same transaction as whatever else is written then.
+The answer waits until its line is stored, so that no change is missing in the log. Lines of one
+turn of the event loop are written together, and the store's writer puts them into the same
+transaction as whatever else is written then.
 
-A route may add what only it knows, `note(request.scope, f"executions/{new_id}", retry_of=…)`, or say that nothing was
-changed, as a preview does: `skip_audit(request.scope)`.
+A route may add details that only it has, `note(request.scope, f"executions/{id}", retry_of=…)`, or
+say that nothing was changed, as a preview does: `skip_audit(request.scope)`.
 """
 
 from __future__ import annotations
@@ -27,16 +28,12 @@ from penstock.stores.records import AuditLine
 log = logging.getLogger("penstock.audit")
 
 AUDIT = "penstock.audit"
-"""Where a request carries what its line is going to say: `object`, `detail`, or `skip`."""
+"""The key in a request's ASGI scope for the notes for its line: `object`, `detail`, or `skip`."""
 STORE_WAIT_SECONDS_MAX = 2.0
-"""No answer waits longer than this for a store that doesn't answer; the line is written when it
-does.
-"""
+"""How long an answer waits for a store that doesn't respond; the line is written when it does."""
 OBJECT_LENGTH = 300
-
-
 IDS_MAX = 50
-"""Ids that a line about many has; how many there were is in its `count`."""
+"""Ids in a line about many objects; the line's `count` says how many there were."""
 DAY_SECONDS = 86400.0
 FORGET_EACH_SECONDS = 3600.0
 BATCH = 1000
@@ -49,15 +46,15 @@ async def run_audit_retention(
     *,
     each_seconds: float = FORGET_EACH_SECONDS,
 ) -> None:
-    """Delete lines of the audit log, for ever: those that are older than so many days.
+    """Delete, again and again, lines of the audit log that are older than `days`.
 
-    0 keeps all of them.
+    With 0 days, all lines are kept.
     """
     while days:
         try:
-            is_more = True
-            while is_more:
-                is_more = await store.forget_audit(now() - days * DAY_SECONDS, BATCH) == BATCH
+            deleted = BATCH
+            while deleted == BATCH:
+                deleted = await store.forget_audit(now() - days * DAY_SECONDS, BATCH)
         except StoreError as error:
             log.info("old lines of the audit log can't be deleted now: %s", error)
         except Exception:
@@ -66,11 +63,11 @@ async def run_audit_retention(
 
 
 def note(scope: Request, about: str | None = None, **detail: Any) -> None:
-    """Add to this request's line: what it was about, where its path doesn't say, and any detail."""
-    noted = scope.setdefault(AUDIT, {})
+    """Add to this request's line: the object, if the path doesn't name it, and any details."""
+    notes = scope.setdefault(AUDIT, {})
     if about is not None:
-        noted["object"] = about
-    noted.setdefault("detail", {}).update(detail)
+        notes["object"] = about
+    notes.setdefault("detail", {}).update(detail)
 
 
 def skip_audit(scope: Request) -> None:
@@ -84,7 +81,7 @@ class _Batch(NamedTuple):
 
 
 class AuditLog:
-    """Writes lines of the audit log, those of one turn of the loop at once."""
+    """Writes lines of the audit log, those of one turn of the event loop together."""
 
     def __init__(self, store: AuditStore) -> None:
         self._store = store
@@ -94,26 +91,27 @@ class AuditLog:
     async def write(self, line: AuditLine) -> None:
         """Write a line, and wait until it is stored.
 
-        A store that fails or hangs holds nobody up: then the log has the line.
+        If the store fails, the line is in the service's log; if it hangs, the wait ends.
         """
         batch = self._batch
         if batch is None:
             loop = asyncio.get_running_loop()
             done: asyncio.Future[None] = loop.create_future()
-            batch = self._batch = _Batch(
-                [], done, loop.call_later(STORE_WAIT_SECONDS_MAX, _resolve, done)
-            )
+            patience = loop.call_later(STORE_WAIT_SECONDS_MAX, _resolve, done)
+            batch = _Batch([], done, patience)
+            self._batch = batch
             loop.call_soon(self._begin)
         batch.lines.append(line)
         await asyncio.shield(batch.done)
 
     async def drain(self) -> None:
-        """Wait for lines that are still being written; before the store is closed."""
+        """Wait for lines that are being written. Call it before the store is closed."""
         while self._batch or self._writing:
             await asyncio.gather(*self._writing, asyncio.sleep(0))
 
     def _begin(self) -> None:
-        batch, self._batch = self._batch, None
+        batch = self._batch
+        self._batch = None
         if batch is not None:
             task = asyncio.create_task(self._store_batch(batch))
             self._writing.add(task)
@@ -129,9 +127,8 @@ class AuditLog:
             _resolve(batch.done)
 
     def _log(self, lines: list[AuditLine], error: Exception) -> None:
-        trace = (
-            None if isinstance(error, StoreUnavailable) else error
-        )  # that one is no mistake, and comes in crowds
+        # an outage is no bug and fails many lines, so its traceback is left out
+        trace = None if isinstance(error, StoreUnavailable) else error
         for line in lines:  # as JSON, in which no text can begin a new line
             log.error(
                 "not in the audit log: %s (%s)",
@@ -152,22 +149,25 @@ class AuditMiddleware:
     def __init__(
         self, app: ASGIApp, *, audit_log: AuditLog, clock: Callable[[], float] = time.time
     ) -> None:
-        self._app, self._audit_log, self._clock = app, audit_log, clock
+        self._app = app
+        self._audit_log = audit_log
+        self._clock = clock
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
-        found: Found | None = scope.get(ROUTE) if scope["type"] == "http" else None
-        if found is None or not found.rule.changes:
+        route: Found | None = scope.get(ROUTE) if scope["type"] == "http" else None
+        if route is None or not route.rule.changes:
             await self._app(scope, receive, send)
             return
+
         at = self._clock()
         written = False
 
         async def write(status: int) -> None:
             nonlocal written
-            noted = scope.get(AUDIT, {})
-            if not written and not noted.get("skip"):
+            notes = scope.get(AUDIT, {})
+            if not written and not notes.get("skip"):
                 written = True
-                await self._audit_log.write(_line(scope, found, noted, at, status))
+                await self._audit_log.write(_line(scope, route, notes, at, status))
 
         async def record(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -177,26 +177,28 @@ class AuditMiddleware:
         try:
             await self._app(scope, receive, record)
         except Exception:
-            await write(500)  # what the framework is going to answer, further out
+            await write(500)  # the framework answers with this status
             raise
 
 
 def line_of(scope: Request, status: int) -> AuditLine | None:
-    """The audit line of a request that ends with this status.
-
-    For whoever writes it with the change itself.
-    """
-    found: Found | None = scope.get(ROUTE)
-    return None if found is None else _line(scope, found, scope.get(AUDIT, {}), time.time(), status)
+    """The audit line of a request that ends with this status, to be written with the change."""
+    route: Found | None = scope.get(ROUTE)
+    if route is None:
+        return None
+    return _line(scope, route, scope.get(AUDIT, {}), time.time(), status)
 
 
 def _line(
-    scope: Request, found: Found, noted: Mapping[str, Any], at: float, status: int
+    scope: Request, route: Found, notes: Mapping[str, Any], at: float, status: int
 ) -> AuditLine:
     caller: Caller = scope.get(CALLER, Caller())
-    rule, params = found.rule, list(found.params.items())
-    about = noted.get("object") or rule.object.format(*[value for _, value in params])
-    detail = {**dict(params[rule.object.count("{") :]), **noted.get("detail", {})}
+    rule = route.rule
+    params = list(route.params.items())
+    about = notes.get("object") or rule.object.format(*route.params.values())
+    # parameters of the path that the object doesn't name
+    other_params = dict(params[rule.object.count("{") :])
+    detail = {**other_params, **notes.get("detail", {})}
     return AuditLine(
         at,
         caller.key_id,

@@ -1,18 +1,18 @@
-"""Keys and scopes, and a local service that no web page can drive.
+"""Authentication by API keys and scopes, and protection of a local service against web pages.
 
-Two steps. `Identify` finds out who calls and what for; it refuses nothing. `Access` refuses: it
-stands inside of what counts and records, so that refused calls are counted and recorded too.
-Without the first, the second lets nothing by.
+There are two middlewares. `Identify` determines the caller and the route; it refuses nothing.
+`Access` refuses: it stands inside of the rate limit and the audit log, so that refused calls are
+counted and recorded too. Without `Identify`, `Access` refuses every call.
 
-Bound to loopback, everybody on this machine may do everything and needs no key, until the store has
-one: from then on everybody needs a key. What came through a proxy needs one in any case, since the
-proxy may serve the whole world. The setting `require_keys` says otherwise. A key that is sent must
-be good, and counts.
+On loopback, everybody on this machine may do everything without a key, until the store has one:
+from then on everybody needs a key. A request that came through a proxy needs one in any case, since
+the proxy may serve the whole world. The setting `require_keys` overrides this. A key that is sent
+must be valid, also where none is needed.
 
-Bound to loopback, what a browser brings along for a foreign page is refused: a foreign `Host` (a
-name that was made to point here), an `Origin` that isn't this very service (a page on another port
-of this machine is foreign too), and bodies of the types that a page may send to anybody without
-being asked.
+On loopback, requests that a browser sends for a foreign page are refused: those with a foreign
+`Host` (a name that was made to point here), with an `Origin` that isn't this service (a page on
+another port of this machine is foreign too), or with a body of a type that a page may send to any
+site without being asked.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ _FORWARDING = frozenset(
     }
 )
 _FORWARDING_PREFIX = b"x-forwarded"
-"""What proxies add to a request that they pass on."""
+"""With `_FORWARDING`, the headers that proxies add to a request that they pass on."""
 _OWN_SITES = frozenset({"same-origin", "none"})
-"""`Sec-Fetch-Site` of this service's own pages, and of an address that somebody has typed."""
+"""`Sec-Fetch-Site` of this service's own pages, and of an address that a user has typed."""
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE | re.ASCII)
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
 
@@ -75,38 +75,42 @@ def is_loopback(host: str) -> bool:
 
 
 async def require_keys(settings: Settings, keys: Keys) -> None:
-    """Raises `SettingsError` for a service that others could reach and nobody has a key for."""
+    """Check that a service that others can reach has an API key. Raises `SettingsError`."""
     if await keys.any():
         return
     make = "make one with 'penstock keys create --scope submit'"
     if not is_loopback(settings.host):
         raise SettingsError(
-            f"host is {settings.host}, where others can reach the service, and there is no API key yet; "
-            f"{make}, or bind to 127.0.0.1"
+            f"host is {settings.host}, where others can reach the service,"
+            f" and there is no API key yet; {make}, or bind to 127.0.0.1"
         )
     if settings.require_keys == "always":
         raise SettingsError(f"require_keys is always, and there is no API key yet; {make}")
 
 
 class Identify:
-    """Outermost: puts a `Caller` and the route into the request."""
+    """The outer middleware: puts the `Caller` and the route into the request's scope."""
 
     def __init__(self, app: ASGIApp, *, routes: Routes, keys: Keys, settings: Settings) -> None:
-        self._app, self._routes, self._keys = app, routes, keys
-        self._local, self._require_keys = is_loopback(settings.host), settings.require_keys
+        self._app = app
+        self._routes = routes
+        self._keys = keys
+        self._local = is_loopback(settings.host)
+        self._require_keys = settings.require_keys
         self._trusted_proxies = TrustedProxies(settings.trusted_proxies)
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
-        if (
-            scope["type"] == "websocket"
-        ):  # there are none; whoever adds one has to say here who may use it
+        # There are no web sockets. Whoever adds one has to check here who may use it.
+        if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
             return
+
         if scope["type"] == "http":
-            found = scope[ROUTE] = self._routes.find(scope["method"], _path(scope))
-            scope[RECHECK] = partial(self._caller, scope, found)
+            route = self._routes.find(scope["method"], _path(scope))
+            scope[ROUTE] = route
+            scope[RECHECK] = partial(self._caller, scope, route)
             try:
-                scope[CALLER] = await self._caller(scope, found)
+                scope[CALLER] = await self._caller(scope, route)
             except StoreError as error:
                 refusal = problem_response(
                     503, "unavailable", shown_outage(error), headers={"Retry-After": "1"}
@@ -115,16 +119,21 @@ class Identify:
                 return
         await self._app(scope, receive, send)
 
-    async def _caller(self, scope: Request, found: Found | None) -> Caller:
+    async def _caller(self, scope: Request, route: Found | None) -> Caller:
         address = self._trusted_proxies.client_address(scope)
-        given = list(_headers(scope, b"authorization"))
-        if needed(scope, found) == OPEN:
+        if needed(scope, route) == OPEN:
             return Caller(address=address)
-        if not given:
-            return Caller(scopes=SCOPES if await self._is_free(scope) else (), address=address)
-        match = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+
+        credentials = list(_headers(scope, b"authorization"))
+        if not credentials:
+            scopes = SCOPES if await self._is_free(scope) else ()
+            return Caller(scopes=scopes, address=address)
+
+        match = _BEARER.fullmatch(credentials[0]) if len(credentials) == 1 else None
         key = await self._keys.check(match[1] if match else "")
-        return Caller(key.id, key.name, key.scopes, address) if key else Caller(address=address)
+        if key is None:
+            return Caller(address=address)
+        return Caller(key.id, key.name, key.scopes, address)
 
     async def _is_free(self, scope: Request) -> bool:
         """Whether this request needs no key."""
@@ -136,26 +145,31 @@ class Identify:
 
 
 class Access:
-    """Innermost: lets a request through to the app, or answers why not."""
+    """The inner middleware: passes a request on to the app, or answers why not."""
 
     def __init__(
         self, app: ASGIApp, *, routes: Routes, settings: Settings, failed_logins: FailedLogins
     ) -> None:
-        self._app, self._routes, self._failed_logins = app, routes, failed_logins
+        self._app = app
+        self._routes = routes
+        self._failed_logins = failed_logins
         self._local = is_loopback(settings.host)
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+
         refusal = self._foreign(scope) or self._unknown(scope)
         if refusal:
             skip_audit(scope)
         else:
             refusal = _forbidden(scope)
-        await (refusal or self._app)(scope, receive, send)
+        app = refusal or self._app
+        await app(scope, receive, send)
 
     def _foreign(self, scope: Request) -> Response | None:
+        """The refusal of a request that a browser sent for a foreign page."""
         if not self._local:
             return None
         hosts = list(_headers(scope, b"host"))
@@ -175,21 +189,21 @@ class Access:
         return None
 
     def _unknown(self, scope: Request) -> Response | None:
-        """The refusal of a request that has no good key, or no route.
+        """The refusal of a request that has no valid key, or no route.
 
-        Who comes first, so that strangers can't find out what there is.
+        The key is checked first, so that a caller without one can't find out which routes exist.
         """
-        found: Found | None = scope.get(ROUTE)
+        route: Found | None = scope.get(ROUTE)
         caller: Caller = scope.get(CALLER, Caller())
-        if not caller.scopes and needed(scope, found) != OPEN:
-            given = list(_headers(scope, b"authorization"))
-            if given:
-                self._failed_logins.note(
-                    caller.address, f"{scope['method']} {_path(scope)}", given[0]
-                )
-            return _unauthorized(given=bool(given))
-        if found is not None:
+        if not caller.scopes and needed(scope, route) != OPEN:
+            credentials = list(_headers(scope, b"authorization"))
+            if credentials:
+                target = f"{scope['method']} {_path(scope)}"
+                self._failed_logins.note(caller.address, target, credentials[0])
+            return _unauthorized(key_sent=bool(credentials))
+        if route is not None:
             return None
+
         methods = self._routes.methods(_path(scope))
         if not methods:
             return problem_response(
@@ -201,16 +215,16 @@ class Access:
         )
 
 
-def needed(scope: Request, found: Found | None) -> Needed:
+def needed(scope: Request, route: Found | None) -> Needed:
     """The scope that a request needs.
 
-    OPEN is only what is spelled exactly as in the list, without any `%`.
+    A path is OPEN only if it is spelled exactly as in the table, without any `%`.
     """
-    if found is None:
+    if route is None:
         return "admin"
-    if found.scope == OPEN and scope.get("raw_path") != scope["path"].encode():
+    if route.scope == OPEN and scope.get("raw_path") != scope["path"].encode():
         return "read"
-    return found.scope
+    return route.scope
 
 
 def _path(scope: Request) -> str:
@@ -236,16 +250,18 @@ def _comes_from_elsewhere(scope: Request) -> bool:
         return True
     if all(site in _OWN_SITES for site in _headers(scope, b"sec-fetch-site")):
         return False
-    # A link on a page elsewhere may be followed: the one who clicks sees the answer, the page
-    # doesn't.
-    followed = "navigate" in _headers(scope, b"sec-fetch-mode") and "document" in _headers(
-        scope, b"sec-fetch-dest"
-    )
-    return not (followed and scope["method"] in READING)
+
+    # A link on a foreign page may be followed: the user sees the answer, the page doesn't.
+    navigates = "navigate" in _headers(scope, b"sec-fetch-mode")
+    loads_document = "document" in _headers(scope, b"sec-fetch-dest")
+    return not (navigates and loads_document and scope["method"] in READING)
 
 
 def _is_own_origin(origin: str, host: str) -> bool:
-    """An origin is a scheme, a name and a port: a page of another server on this machine differs in the port."""
+    """Whether an origin, which is a scheme, a name and a port, is this service.
+
+    The origin of another server on this machine differs in the port.
+    """
     match = _ORIGIN.fullmatch(origin)
     if match is None:
         return False
@@ -258,14 +274,18 @@ def _has_body(scope: Request) -> bool:
     return sized or bool(list(_headers(scope, b"transfer-encoding")))
 
 
-def _unauthorized(*, given: bool) -> Response:
-    detail = "this key isn't known, or it was revoked" if given else NO_KEY
+def _unauthorized(*, key_sent: bool) -> Response:
+    detail = "this key isn't known, or it was revoked" if key_sent else NO_KEY
     return problem_response(401, "unauthorized", detail, headers={"WWW-Authenticate": "Bearer"})
 
 
 def _forbidden(scope: Request) -> Response | None:
-    least, caller = needed(scope, scope[ROUTE]), scope[CALLER]
+    least = needed(scope, scope[ROUTE])
+    caller = scope[CALLER]
     if least == OPEN or includes(caller.scopes, least):
         return None
-    detail = f"this needs a key with the scope '{least}'; the key {caller.key_id} has {', '.join(caller.scopes)}"
+    detail = (
+        f"this needs a key with the scope '{least}';"
+        f" the key {caller.key_id} has {', '.join(caller.scopes)}"
+    )
     return problem_response(403, "forbidden", detail)

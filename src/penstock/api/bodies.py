@@ -1,9 +1,7 @@
-"""Reading request bodies.
+"""Request bodies: a limit on the size, strict JSON, then a check against a JSON Schema.
 
-A limit on the size, strict JSON, then the JSON Schema that the OpenAPI document shows.
-
-The same schema describes and checks, so the two can't disagree. Pydantic isn't asked: it would read
-`"1"` as 1.
+It is the schema that the OpenAPI document shows, so the description and the check can't disagree.
+Pydantic doesn't check bodies, because it would read `"1"` as 1.
 """
 
 from __future__ import annotations
@@ -26,14 +24,16 @@ from penstock.sandbox import Job, Overrun, Sandbox, call
 
 MIB = 1024 * 1024
 ROOM_BYTES = 6 * MIB
-"""A body may be this much larger than the largest document: a document that is too large gets its
-own error.
+"""How much larger than the largest document a body may be.
+
+So a document that is too large gets its own error.
 """
 LARGE_BYTES = 256 * 1024
-"""From here on a body is read in a thread: the loop has other requests."""
+"""A body of this size is parsed in a thread, as it would block the event loop."""
 MANY_VALUES = 20_000
-"""A large body with more values is checked in a process beside: `json` lets no other thread run
-until it is done.
+"""A large body with more values is checked in the sandbox.
+
+`json` lets no other thread run until it is done.
 """
 VET_SECONDS = 20.0
 MALFORMED = ("malformed_json", "not_utf8")
@@ -43,24 +43,25 @@ class Bodies:
     """Reads and checks request bodies."""
 
     def __init__(self, limits: Limits, sandbox: Sandbox) -> None:
-        self._limits, self._sandbox = limits, sandbox
+        self._sandbox = sandbox
         self._bytes_max = limits.max_bytes + ROOM_BYTES
         self._whole = Limits(self._bytes_max, limits.max_nodes, limits.max_depth + 4)
+        """The limits of a whole body."""
         self._large_turn = asyncio.Lock()
-        """Large bodies are read one after another: the loop shares the interpreter with one thread,
-        not six.
+        """Large bodies are parsed one after another.
+
+        So the event loop shares the interpreter with one thread only.
         """
         self._validators: dict[str, Any] = {}
 
     async def read(
         self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None
     ) -> Any:
-        """The body as JSON; `empty` for no body at all, if that is given. Raises `Refused`."""
+        """The body as JSON; if there is none, `empty`, unless that is None. Raises `Refused`."""
         try:
             data = await self._bytes(request)
-        except (
-            ClientDisconnect
-        ):  # nobody reads the answer, but it is counted and recorded as what it is
+        except ClientDisconnect:
+            # nobody reads the answer, but metrics and the audit log have it
             raise Refused(
                 400, "incomplete_body", "the connection ended before the body was complete"
             ) from None
@@ -88,17 +89,14 @@ class Bodies:
     async def _vet(self, data: bytes, request: Request) -> None:
         caller = request.scope.get("penstock.caller")
         turn = caller.key_id if caller else ""
-        job = Job(
-            FUNCTION, [data, msgspec.msgpack.encode(self._whole)], turn=turn, seconds=VET_SECONDS
-        )
+        limits = msgspec.msgpack.encode(self._whole)
+        job = Job(FUNCTION, [data, limits], turn=turn, seconds=VET_SECONDS)
         try:
-            problems = msgspec.msgpack.decode(await call(self._sandbox, job), type=list[Problem])
+            result = await call(self._sandbox, job)
+            problems = msgspec.msgpack.decode(result, type=list[Problem])
         except Overrun as error:
-            problems = [
-                Problem(
-                    "too_large", "", f"the body has {len(data):,} bytes and can't be read: {error}"
-                )
-            ]
+            message = f"the body has {len(data):,} bytes and can't be read: {error}"
+            problems = [Problem("too_large", "", message)]
         if problems:
             raise InvalidWorkflow(problems)
 
@@ -106,6 +104,7 @@ class Bodies:
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > self._bytes_max:
             self._too_large()
+
         parts: list[bytes] = []
         size = 0
         async for part in request.stream():
@@ -129,36 +128,35 @@ class Bodies:
             validator = self._validators[schema["title"]] = compile_schema(schema)
         if validator.is_valid(value):
             return
-        raise invalid_request(
-            (_path(found.path), found.message) for found in validator.explain(value)
-        )
+        mistakes = validator.explain(value)
+        raise invalid_request((_path(mistake.path), mistake.message) for mistake in mistakes)
 
 
 def refused(error: InvalidWorkflow) -> Refused:
-    """The refusal of JSON that can't be read, or holds what we can't keep."""
+    """The refusal of a body that isn't JSON, or has values that can't be stored."""
     first = error.problems[0]
-    problems = [msgspec.to_builtins(each) for each in error.problems]
+    problems = [msgspec.to_builtins(problem) for problem in error.problems]
     if first.code in MALFORMED:
         return Refused(400, "not_json", first.message, problems=problems)
     return Refused(422, first.code, first.message, problems=problems)
 
 
 def invalid_request(errors: Iterable[tuple[str, str]]) -> Refused:
+    """The refusal of a request with these mistakes, each a path and a message."""
     problems = [
         {"code": "invalid_request", "path": path, "message": message[:500], "node_id": None}
         for path, message in errors
     ]
-    detail = "; ".join(f"{each['path'] or 'the body'}: {each['message']}" for each in problems[:3])
-    return Refused(422, "invalid_request", detail, problems=problems)
+    texts = [f"{problem['path'] or 'the body'}: {problem['message']}" for problem in problems[:3]]
+    return Refused(422, "invalid_request", "; ".join(texts), problems=problems)
 
 
 def _path(steps: Iterable[Any]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps).lstrip(
-        "."
-    )
+    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps]
+    return "".join(parts).lstrip(".")
 
 
 def answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    return Response(
-        msgspec.json.encode(value), status, dict(headers) if headers else None, "application/json"
-    )
+    """An answer in JSON."""
+    body = msgspec.json.encode(value)
+    return Response(body, status, dict(headers) if headers else None, "application/json")

@@ -32,7 +32,9 @@ PRIORITY: dict[str, Any] = {"type": "integer", "minimum": -100, "maximum": 100}
 START_REQUEST: dict[str, Any] = {
     "title": "StartExecution",
     "type": "object",
-    "description": "Either `workflow`, a stored one such as `report@stable`, or `definition`, a document.",
+    "description": (
+        "Either `workflow`, a stored one such as `report@stable`, or `definition`, a document."
+    ),
     "properties": {
         "workflow": {
             "type": "string",
@@ -59,7 +61,9 @@ BATCH: dict[str, Any] = {
     "properties": {
         "definition": {
             **JSON_OBJECT,
-            "description": "The document of all items that name no workflow of their own: sent once.",
+            "description": (
+                "The document of all items that name no workflow of their own: sent once."
+            ),
         },
         "executions": {"type": "array", "minItems": 1, "maxItems": 1000, "items": JSON_OBJECT},
     },

@@ -1,6 +1,6 @@
-"""One control request, or a retry, for many executions at once, with one answer each.
+"""Bulk requests: a control request or a retry for many executions, with one answer each.
 
-What can't be done to one says why; the others go on.
+If it can't be done for one of them, its answer says why; the others aren't affected.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.stores.base import ControlRequest
 BulkControl: TypeAlias = ControlRequest | Literal["retry"]
 RETRY: Final = "retry"
 REQUESTS_AT_ONCE_MAX = 16
-"""Executions of one call that are controlled at once: the store has others to serve."""
+"""Executions of one call that are handled at once, so that other calls get their turn."""
 
 
 def routes(service: Service, bodies: Bodies) -> APIRouter:
@@ -42,15 +42,14 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     async def bulk(request: Request) -> Response:
         """One answer each, in the same order. `preview` only says what a retry would run."""
         body = await bodies.read(request, body_schemas.BULK)
-        control, execution_ids, preview = (
-            body["action"],
-            body["execution_ids"],
-            body.get("preview", False),
-        )
+        control = body["action"]
+        execution_ids = body["execution_ids"]
+        preview = body.get("preview", False)
         if preview and control != RETRY:
             raise invalid_request(
                 [("preview", f"only a retry has a preview; leave it out to {control} them")]
             )
+
         await charge(request.scope, len(execution_ids))
         items = await _do_all(service, control, execution_ids, preview=preview)
         if preview:
@@ -72,10 +71,10 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 async def _do_all(
     service: Service, control: BulkControl, execution_ids: list[str], *, preview: bool
 ) -> list[dict[str, Any]]:
-    room = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)
+    slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)
 
     async def do_one(execution_id: str) -> dict[str, Any]:
-        done = {
+        item = {
             "execution_id": execution_id,
             "ok": True,
             "made": None,
@@ -84,21 +83,25 @@ async def _do_all(
             "error": None,
         }
         try:
-            async with room:
+            async with slots:
                 if control == RETRY:
-                    return done | await _retry(service, execution_id, preview=preview)
+                    return item | await _retry(service, execution_id, preview=preview)
                 await service.executions.request_control(execution_id, control)
-        except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
-            return done | {"ok": False, "error": problem_of(error)}
-        return done
+        except Exception as error:  # noqa: BLE001 -- it must not fail the other executions
+            return item | {"ok": False, "error": problem_of(error)}
+        return item
 
     return await asyncio.gather(*map(do_one, execution_ids))
 
 
 async def _retry(service: Service, execution_id: str, *, preview: bool) -> dict[str, Any]:
-    made = None
+    retry_id = None
     if preview:
         plan = await service.retries.preview(execution_id)
     else:
-        made, plan = await service.retries.retry(execution_id)
-    return {"made": made, "runs": runs_view(plan), "keeps": plan.reused}
+        retry_id, plan = await service.retries.retry(execution_id)
+    return {
+        "made": retry_id,
+        "runs": runs_view(plan),
+        "keeps": plan.reused,
+    }

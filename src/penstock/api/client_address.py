@@ -1,8 +1,8 @@
-"""The address of the client: the other end of the connection, or what a trusted proxy says of it.
+"""The address of the client: the other end of the connection, or what a trusted proxy says it is.
 
-`X-Forwarded-For` is a list that each proxy adds to at its end. It is read from there, over the
-trusted proxies, to the first address that isn't one: what stands before that was written by the
-client, who may write anything.
+`X-Forwarded-For` is a list, and each proxy appends the address that it got the request from. It is
+read from the end, past the trusted proxies, to the first other address. What stands before that was
+written by the client, who may write anything.
 """
 
 from __future__ import annotations
@@ -23,41 +23,43 @@ class TrustedProxies:
         self._trusted = lru_cache(maxsize=1024)(self._is_trusted)
 
     def client_address(self, scope: Any) -> str:
-        """The address that a request comes from.
-
-        Empty if the server doesn't know, as on a Unix socket.
-        """
+        """The address that a request comes from; empty if it isn't known, as on a Unix socket."""
         client = scope.get("client")
         address = _normal(client[0]) if client else ""
         if not self._networks or not self._trusted(address):
             return address
+
         values = [value.decode("latin-1") for name, value in scope["headers"] if name == FORWARDED]
         for entry in reversed(",".join(values).split(",")):
-            before = _normal(entry)
-            if not before:
-                break  # not an address: nothing in front of it can be relied on
-            address = before
+            forwarded = _normal(entry)
+            if not forwarded:
+                break  # not an address: nothing before it can be relied on
+            address = forwarded
             if not self._trusted(address):
                 break
         return address
 
     def _is_trusted(self, address: str) -> bool:
-        return bool(address) and any(ip_address(address) in network for network in self._networks)
+        if not address:
+            return False
+        parsed = ip_address(address)
+        return any(parsed in network for network in self._networks)
 
 
 def limited_part(address: str) -> str:
     """The part of an address that a rate limit counts.
 
-    Of IPv6 the network, since whoever has one address there has 2^64.
+    For IPv6 it is the network, since a client there usually has 2^64 addresses.
     """
     if ":" not in address:
         return address
-    return str(ip_network((address.partition("%")[0], 64), strict=False))
+    without_zone, _, _ = address.partition("%")
+    return str(ip_network((without_zone, 64), strict=False))
 
 
 @lru_cache(maxsize=1024)
 def _normal(text: str) -> str:
-    """An address without port and brackets, and IPv4 as such; empty if it is none."""
+    """An address without port and brackets, and not as IPv4 in IPv6; empty if it isn't one."""
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]

@@ -1,8 +1,9 @@
-"""The routes of the public implementations of this system, so that their clients work here unchanged.
+"""The compatible routes: those of the public implementations, so that their clients work here.
 
-They know one thing where we know two: submitting a document also makes an execution of it, which waits in PENDING for
-its trigger. A second trigger of a failed one retries it. Our retry is a new execution; for these clients the old id
-goes on to mean the whole chain, so whatever is asked of an id is answered for the newest retry of it.
+These clients don't tell workflows from executions: submitting a document also creates an execution,
+which waits in PENDING for its trigger. Triggering a failed execution retries it. Our retry is a new
+execution, but for these clients the old id stands for the whole chain. So every request for an id
+is answered for its newest retry.
 
 Everything wrong with a request is 400 here, also what is 422 elsewhere.
 """
@@ -10,6 +11,7 @@ Everything wrong with a request is 400 here, also what is 422 elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
@@ -43,15 +45,19 @@ PREFIXES = ("/api/v1", "", "/api", "/v1")
 API = "/api/v1"
 """The prefix where the plural, `/workflows`, is a route of the main API."""
 LETTER_ID_DIGITS_MAX = 18
-UNPROCESSABLE, BAD_REQUEST = 422, 400
+UNPROCESSABLE = 422
+BAD_REQUEST = 400
+
+PROBLEM_MEMBERS = {"type", "title", "status", "detail", "code"}
+"""The members that every problem document has."""
 
 Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
 
 
 class CompatRoute(APIRoute):
-    """A route of the compatible API.
+    """A compatible route.
 
-    Its clients know 400 for whatever is wrong with what they sent, and an `error_code` in the
+    Its clients expect 400 for everything that is wrong with a request, and an `error_code` in the
     answer.
     """
 
@@ -68,36 +74,38 @@ class CompatRoute(APIRoute):
 
 
 def _with_error_code(error: PenstockError | Refused | RequestValidationError, path: str) -> Refused:
-    """A problem document that also has the names that other implementations give to its parts."""
-    answered = answer_to(error)
-    problem: dict[str, Any] = msgspec.json.decode(bytes(answered.body))
-    status, code, detail = problem["status"], problem["code"], problem["detail"]
+    """A problem document that also has the names that other implementations give to its members."""
+    response = answer_to(error)
+    problem: dict[str, Any] = msgspec.json.decode(bytes(response.body))
+    status = problem["status"]
+    code = problem["code"]
+    detail = problem["detail"]
     if status == UNPROCESSABLE:
         status = BAD_REQUEST
     if code == "invalid_workflow":
         detail = f"Workflow didn't pass validation: {detail}"
-    known = {"type", "title", "status", "detail", "code"}
-    more = {key: value for key, value in problem.items() if key not in known}
-    more |= views.error_names(
+
+    members = {key: value for key, value in problem.items() if key not in PROBLEM_MEMBERS}
+    members |= views.error_names(
         code, detail, problem.get("problems", []), of_dead_letter="/admin/dlq" in path
     )
-    retry_after = answered.headers.get("retry-after")
+
     headers = dict(error.headers or {}) if isinstance(error, Refused) else {}
+    retry_after = response.headers.get("retry-after")
     if retry_after is not None:
         headers["Retry-After"] = retry_after
-    return Refused(status, code, detail, headers=headers, **more)
+    return Refused(status, code, detail, headers=headers, **members)
 
 
 def compat_routes(service: Service) -> APIRouter:
     """The compatible routes.
 
-    To be included before the main API, whose names of workflows may have a slash in them.
+    Include them before the main API, where names of workflows may contain slashes.
     """
     router = APIRouter(route_class=CompatRoute, tags=["compatible"])
-    workflows, dead_letters = (
-        Workflows(service, Bodies(service.workflows.limits, service.sandbox)),
-        DeadLetters(service),
-    )
+    bodies = Bodies(service.workflows.limits, service.sandbox)
+    workflows = Workflows(service, bodies)
+    dead_letters = DeadLetters(service)
     for prefix in PREFIXES:
         _workflow_routes(router, prefix, workflows)
         _dead_letter_routes(router, prefix, dead_letters)
@@ -115,7 +123,8 @@ class Workflows:
     """Workflows and executions of the compatible routes."""
 
     def __init__(self, service: Service, bodies: Bodies) -> None:
-        self._service, self._bodies = service, bodies
+        self._service = service
+        self._bodies = bodies
 
     async def submit(self, request: Request) -> Response:
         """The execution waits in PENDING for its trigger."""
@@ -126,20 +135,18 @@ class Workflows:
         )
         intent = await self._service.submissions.prepare(start_request)
         await self._service.submissions.record_soon(intent)
+
         record = intent.record
-        note(
-            request.scope,
-            f"executions/{record.execution_id}",
-            workflow=f"{record.workflow}@{record.version}",
-        )
-        shown = views.names(record.execution_id, record.workflow, record.version, record.state)
-        message = "Workflow submitted successfully; trigger it to start"
-        return answer(
-            {**shown, "created_at": time_text(record.created_at), "message": message}, 201
-        )
+        workflow = f"{record.workflow}@{record.version}"
+        note(request.scope, f"executions/{record.execution_id}", workflow=workflow)
+        view = {
+            **views.names(record.execution_id, record.workflow, record.version, record.state),
+            "created_at": time_text(record.created_at),
+            "message": "Workflow submitted successfully; trigger it to start",
+        }
+        return answer(view, 201)
 
     async def trigger(self, execution_id: str, request: Request) -> Response:
-        """One that failed goes on as a new execution, with the input it had: `retry_of` is the failed one's id then."""
         body = await self._bodies.read(request, views.TRIGGER, empty={}) or {}
         stored = await newest(self._service, execution_id)
         if stored.record.state is ExecutionState.FAILED:
@@ -151,28 +158,32 @@ class Workflows:
         record = stored.record
         if record.state is not ExecutionState.PENDING:
             raise Conflict(
-                f"execution {record.execution_id} is {record.state}; only a pending or failed one can start"
+                f"execution {record.execution_id} is {record.state};"
+                " only a pending or failed one can start"
             )
         plan = await self._service.executions.plan(record)
-        given, overrides = views.read_trigger(body, plan)
-        checked = await self._service.submissions.check_input(plan, given)
+        value, overrides = views.read_trigger(body, plan)
+        data = await self._service.submissions.check_input(plan, value)
         await self._service.submissions.trigger(
-            record.execution_id, record.workflow, checked, overrides
+            record.execution_id, record.workflow, data, overrides
         )
 
     async def _retry(self, stored: Stored, request: Request) -> Response:
-        failed = stored.record.execution_id
+        failed_id = stored.record.execution_id
         _check_operator(request)
-        made, _ = await self._service.retries.retry(failed)
-        note(request.scope, retried_as=made)
-        return _triggered(stored, made, failed, "Workflow failed before; what failed runs again")
+        retry_id, _ = await self._service.retries.retry(failed_id)
+        note(request.scope, retried_as=retry_id)
+        message = "Workflow failed before; what failed runs again"
+        return _triggered(stored, retry_id, failed_id, message)
 
     async def status(self, execution_id: str) -> Response:
-        return answer(views.status_view(execution_id, await self._shown(execution_id)))
+        execution = await self._newest_view(execution_id)
+        return answer(views.status_view(execution_id, execution))
 
     async def results(self, execution_id: str) -> Response:
         """Also while it runs: what there is so far, with `completed` false."""
-        return answer(views.results_view(execution_id, await self._shown(execution_id)))
+        execution = await self._newest_view(execution_id)
+        return answer(views.results_view(execution_id, execution))
 
     async def results_by_uuid(self, execution_id: UUID) -> Response:
         return await self.results(str(execution_id))
@@ -180,16 +191,16 @@ class Workflows:
     async def cancel(self, execution_id: str) -> Response:
         stored = await newest(self._service, execution_id)
         await self._service.executions.request_control(stored.record.execution_id, "cancel")
-        shown = dict.fromkeys(("execution_id", "id", "workflow_id"), execution_id)
-        return answer(
-            {
-                **shown,
-                "status": "CANCELLED",
-                "message": f"Execution {execution_id} is being cancelled",
-            }
-        )
+        view = {
+            "execution_id": execution_id,
+            "id": execution_id,
+            "workflow_id": execution_id,
+            "status": "CANCELLED",
+            "message": f"Execution {execution_id} is being cancelled",
+        }
+        return answer(view)
 
-    async def _shown(self, execution_id: str) -> dict[str, Any]:
+    async def _newest_view(self, execution_id: str) -> dict[str, Any]:
         stored = await newest(self._service, execution_id)
         return await self._service.executions.view(stored.record.execution_id, stored, newest=True)
 
@@ -201,40 +212,48 @@ class DeadLetters:
         self._dead_letters = service.dead_letters
 
     async def list(self, cursor: Cursor = None, limit: Limit = 100) -> Response:
-        rows = await self._dead_letters.page(
-            DeadLetterSearch(before=number_cursor(cursor), limit=limit + 1)
-        )
-        shown = page(rows, limit, views.dead_letter, lambda row: row.id)
+        search = DeadLetterSearch(before=number_cursor(cursor), limit=limit + 1)
+        rows = await self._dead_letters.page(search)
         entries = [views.entry(row) for row in rows[:limit]]
-        return answer({**shown, "entries": entries, "count": len(entries)})
+        view = {
+            **page(rows, limit, views.dead_letter, lambda row: row.id),
+            "entries": entries,
+            "count": len(entries),
+        }
+        return answer(view)
 
     async def retry(self, letter_id: str, request: Request) -> Response:
         number = _number(letter_id)
         retried = await self._dead_letters.retry(number)
         note(request.scope, retried_as=retried.execution_id)
         row = await self._dead_letters.get(number)
-        shown = {
+        view = {
             "id": number,
             "task_id": views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
+            "execution_id": retried.execution_id,
+            "retry_of": retried.retry_of,
+            "status": "success",
+            "message": "What failed runs again",
         }
-        shown |= {"execution_id": retried.execution_id, "retry_of": retried.retry_of}
-        return answer({**shown, "status": "success", "message": "What failed runs again"})
+        return answer(view)
 
     async def drop(self, letter_id: str) -> Response:
         number = _number(letter_id)
         row = await self._dead_letters.get(number)
         await self._dead_letters.drop(number)
-        shown = {
+        view = {
             "id": number,
             "task_id": views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
+            "status": "success",
+            "message": f"Dead letter {number} deleted",
         }
-        return answer({**shown, "status": "success", "message": f"Dead letter {number} deleted"})
+        return answer(view)
 
 
 async def newest(service: Service, execution_id: str) -> Stored:
     """The execution, or the last of its retries.
 
-    One that completed stays what it is, whatever is run after it.
+    A completed execution is never replaced by its retry.
     """
     stored = await service.executions.stored(execution_id)
     while stored.record.state in (ExecutionState.FAILED, ExecutionState.CANCELLED):
@@ -246,7 +265,7 @@ async def newest(service: Service, execution_id: str) -> Stored:
 
 
 def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> None:
-    one = f"{prefix}/workflow"
+    base = f"{prefix}/workflow"
     submit = operation(
         "compat_submit",
         "Store a workflow and make an execution that waits",
@@ -261,6 +280,10 @@ def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> No
     )
     body = {"required": False, "content": {"application/json": {"schema": views.TRIGGER}}}
     trigger["openapi_extra"] = {"requestBody": body}
+    trigger["description"] = (
+        "One that failed goes on as a new execution, with the input it had:"
+        " `retry_of` is the failed one's id then."
+    )
     status = operation(
         "compat_status", "An execution with its nodes", {200: views.Status}, errors=(404,)
     )
@@ -270,11 +293,11 @@ def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> No
     cancel = operation(
         "compat_cancel", "Cancel an execution", {200: views.Cancelled}, errors=(404, 409)
     )
-    _add(router, "POST", one, workflows.submit, **submit)
-    _add(router, "POST", f"{one}/trigger/{{execution_id}}", workflows.trigger, **trigger)
-    _add(router, "GET", f"{one}/{{execution_id}}", workflows.status, **status)
-    _add(router, "GET", f"{one}/{{execution_id}}/results", workflows.results, **results)
-    _add(router, "DELETE", f"{one}/{{execution_id}}", workflows.cancel, **cancel)
+    _add(router, "POST", base, workflows.submit, **submit)
+    _add(router, "POST", f"{base}/trigger/{{execution_id}}", workflows.trigger, **trigger)
+    _add(router, "GET", f"{base}/{{execution_id}}", workflows.status, **status)
+    _add(router, "GET", f"{base}/{{execution_id}}/results", workflows.results, **results)
+    _add(router, "DELETE", f"{base}/{{execution_id}}", workflows.cancel, **cancel)
     _plural_routes(router, prefix, workflows, submit, trigger, status, results)
 
 
@@ -287,27 +310,27 @@ def _plural_routes(  # noqa: PLR0913, PLR0917 -- one for each route
     status: dict[str, Any],
     results: dict[str, Any],
 ) -> None:
-    many, hidden = f"{prefix}/workflows", {"listed": False}
-    _add(router, "POST", f"{many}/{{execution_id}}/trigger", workflows.trigger, **trigger, **hidden)
-    if prefix == API:  # a uuid, because a workflow's name may end in /results
-        _add(
-            router,
-            "GET",
-            f"{many}/{{execution_id:uuid}}/results",
-            workflows.results_by_uuid,
-            **results,
-            **hidden,
-        )
+    base = f"{prefix}/workflows"
+    add = partial(_add, router, listed=False)
+    add("POST", f"{base}/{{execution_id}}/trigger", workflows.trigger, **trigger)
+    if prefix == API:
+        # only a UUID, because a workflow's name may end in /results
+        add("GET", f"{base}/{{execution_id:uuid}}/results", workflows.results_by_uuid, **results)
         return
-    _add(router, "POST", many, workflows.submit, **submit, **hidden)
-    _add(router, "GET", f"{many}/{{execution_id}}", workflows.status, **status, **hidden)
-    _add(router, "GET", f"{many}/{{execution_id}}/results", workflows.results, **results, **hidden)
+
+    add("POST", base, workflows.submit, **submit)
+    add("GET", f"{base}/{{execution_id}}", workflows.status, **status)
+    add("GET", f"{base}/{{execution_id}}/results", workflows.results, **results)
 
 
 def _dead_letter_routes(router: APIRouter, prefix: str, dead_letters: DeadLetters) -> None:
-    base, one = f"{prefix}/admin/dlq", f"{prefix}/admin/dlq/{{letter_id}}"
-    told = "The open dead letters, the newest first"
-    listed = operation("compat_list_dead_letters", told, {200: views.CompatLetters})
+    base = f"{prefix}/admin/dlq"
+    by_id = f"{base}/{{letter_id}}"
+    listed = operation(
+        "compat_list_dead_letters",
+        "The open dead letters, the newest first",
+        {200: views.CompatLetters},
+    )
     retry = operation(
         "compat_retry_dead_letter", "Retry", {200: views.LetterRetried}, errors=(404, 409)
     )
@@ -315,8 +338,8 @@ def _dead_letter_routes(router: APIRouter, prefix: str, dead_letters: DeadLetter
         "compat_drop_dead_letter", "Drop it", {200: views.LetterDropped}, errors=(404, 409)
     )
     _add(router, "GET", base, dead_letters.list, **listed)
-    _add(router, "POST", f"{one}/retry", dead_letters.retry, **retry)
-    _add(router, "DELETE", one, dead_letters.drop, **drop)
+    _add(router, "POST", f"{by_id}/retry", dead_letters.retry, **retry)
+    _add(router, "DELETE", by_id, dead_letters.drop, **drop)
 
 
 def _add(
@@ -328,14 +351,14 @@ def _add(
     listed: bool = True,
     **options: Any,
 ) -> None:
-    shown = listed and (path.startswith(PREFIXES[0]) or path == "/v1/health")
-    if not shown:  # FastAPI would build the shapes of answers for each spelling of a route
+    in_schema = listed and (path.startswith(PREFIXES[0]) or path == "/v1/health")
+    if not in_schema:  # else FastAPI would build the response models for each spelling of a route
         options = {"operation_id": options["operation_id"], "response_model": None}
-    router.add_api_route(path, endpoint, methods=[method], include_in_schema=shown, **options)
+    router.add_api_route(path, endpoint, methods=[method], include_in_schema=in_schema, **options)
 
 
 def _check_operator(request: Request) -> None:
-    """Raise unless the caller may retry: who may submit may only start what waits."""
+    """Raise unless the caller may retry: a key with `submit` may only start pending executions."""
     caller: Caller | None = request.scope.get(CALLER)
     if caller is not None and not includes(caller.scopes, "operate"):
         detail = "the execution failed, and a retry needs a key with the scope 'operate'"
@@ -347,26 +370,30 @@ def _health(service: Service) -> Endpoint:
         checks = await store_checks(service.stores)
         fine = all(check["ok"] for check in checks.values())
         parts = {name: "healthy" if check["ok"] else "unhealthy" for name, check in checks.items()}
-        shown = {
+        view = {
             "status": "healthy" if fine else "unhealthy",
             "healthy": fine,
             "ok": fine,
             "dependencies": parts,
         }
-        return answer(shown, 200 if fine else 503)
+        return answer(view, 200 if fine else 503)
 
     return health
 
 
 def _triggered(stored: Stored, execution_id: str, retry_of: str | None, message: str) -> Response:
-    shown = views.names(execution_id, stored.record.workflow, stored.record.version, "RUNNING")
-    return answer({**shown, "instance_id": execution_id, "retry_of": retry_of, "message": message})
+    record = stored.record
+    view = {
+        **views.names(execution_id, record.workflow, record.version, "RUNNING"),
+        "instance_id": execution_id,
+        "retry_of": retry_of,
+        "message": message,
+    }
+    return answer(view)
 
 
 def _number(dead_letter_id: str) -> int:
-    if (
-        not (dead_letter_id.isascii() and dead_letter_id.isdecimal())
-        or len(dead_letter_id) > LETTER_ID_DIGITS_MAX
-    ):
+    is_number = dead_letter_id.isascii() and dead_letter_id.isdecimal()
+    if not is_number or len(dead_letter_id) > LETTER_ID_DIGITS_MAX:
         raise NotFound(f"there is no dead letter {dead_letter_id[:50]!r}")
     return int(dead_letter_id)

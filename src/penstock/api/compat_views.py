@@ -1,8 +1,8 @@
-"""The shapes of the compatible routes: what is read from a trigger's body, and what is answered.
+"""Views of the compatible routes: how a trigger's body is read, and what is answered.
 
-Clients of the public implementations differ in the names they look for, so each fact stands under
-all of its usual names. An execution is what they call a workflow: `workflow_id` is its id too,
-because that is what they put in paths.
+Clients of the public implementations expect different names, so each value has all of its usual
+names. They call an execution a workflow: `workflow_id` is the execution's id too, because that is
+what they put in paths.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from penstock.spelling import nearest_name
 from penstock.stores.records import DeadLetterRow
 
 INPUTS = ("input", "input_params", "params")
-"""Where the input may stand in a trigger's body; where two have the same key, the later one counts.
-"""
+"""Names of the input in a trigger's body; if two of them have the same key, the later one wins."""
 NODE_PARAMS = "node_params"
 MISTAKES_MAX = 10
 TRIGGER: dict[str, Any] = {
     "title": "TriggerWorkflow",
     "type": ["object", "null"],
     "description": (
-        "The input in `params`, `input_params` or `input`. `node_params` is config by node: every key names a node, "
-        "every value is an object; if none of its keys names a node, or nearly so, it is more input. A body with none "
-        "of these names is config by node if all keys are nodes and all values objects, and else the input itself."
+        "The input in `params`, `input_params` or `input`. `node_params` is config by node: every"
+        " key names a node, every value is an object; if none of its keys names a node, or nearly"
+        " so, it is more input. A body with none of these names is config by node if all keys are"
+        " nodes and all values objects, and else the input itself."
     ),
     "properties": {name: {"type": ["object", "null"]} for name in (*INPUTS, NODE_PARAMS)},
     "examples": [{"params": {"user_id": 7}}, {"node_params": {"user": {"timeout_seconds": 5}}}, {}],
@@ -185,18 +185,25 @@ def read_trigger(
     Raises `InvalidInput` for configs of which some name no node.
     """
     if not any(name in body for name in (*INPUTS, NODE_PARAMS)):
-        is_override = all(_is_config(name, value, plan) for name, value in body.items())
-        return ({}, dict(body)) if is_override else (dict(body), {})
-    given: dict[str, Any] = {}
+        if _are_configs(body, plan):
+            return {}, dict(body)
+        return dict(body), {}
+
+    value: dict[str, Any] = {}
     for name in INPUTS:
-        given |= body.get(name) or {}
+        value |= body.get(name) or {}
+
     params = body.get(NODE_PARAMS) or {}
-    if all(_is_config(name, value, plan) for name, value in params.items()):
-        return given, params
+    if _are_configs(params, plan):
+        return value, params
     problems = _mistaken_configs(params, plan)
     if problems:
         raise InvalidInput("; ".join(problem.message for problem in problems), problems)
-    return {**params, **given}, {}
+    return {**params, **value}, {}
+
+
+def _are_configs(params: Mapping[str, Any], plan: Plan) -> bool:
+    return all(_is_config(name, value, plan) for name, value in params.items())
 
 
 def _is_config(name: str, value: Any, plan: Plan) -> bool:
@@ -204,7 +211,10 @@ def _is_config(name: str, value: Any, plan: Plan) -> bool:
 
 
 def _mistaken_configs(params: Mapping[str, Any], plan: Plan) -> list[Problem]:
-    """What is wrong with `node_params` that are meant as configs: one of them is, or has nearly a node's name."""
+    """The problems of `node_params` that are meant as configs.
+
+    They are meant so if one of them is a config, or has nearly the name of a node.
+    """
     are_configs = any(_is_config(name, value, plan) for name, value in params.items())
     suspects = [name for name, value in params.items() if are_configs or isinstance(value, dict)]
     wrong = [name for name in suspects if not _is_config(name, params[name], plan)]
@@ -212,15 +222,15 @@ def _mistaken_configs(params: Mapping[str, Any], plan: Plan) -> list[Problem]:
     for name in wrong[:MISTAKES_MAX]:
         path = path_to(NODE_PARAMS, (name,))
         if name in plan.numbers:
-            told = f"{NODE_PARAMS}: {quoted(name)} must be an object, the config of that node"
-            problems.append(Problem("bad_value", path, told))
+            message = f"{NODE_PARAMS}: {quoted(name)} must be an object, the config of that node"
+            problems.append(Problem("bad_value", path, message))
             continue
+
         near = nearest_name(name, plan.numbers)
         if are_configs or near is not None:
             hint = "" if near is None else f"; did you mean {quoted(near)}?"
-            problems.append(
-                Problem("unknown_node", path, f"{NODE_PARAMS}: {quoted(name)} isn't a node{hint}")
-            )
+            message = f"{NODE_PARAMS}: {quoted(name)} isn't a node{hint}"
+            problems.append(Problem("unknown_node", path, message))
     return problems
 
 
@@ -229,10 +239,7 @@ ERROR_CODES = {
     "invalid_input": ("invalid_input", "INVALID_INPUT"),
     "not_found": ("execution_not_found", "EXECUTION_NOT_FOUND"),
 }
-"""Error codes by our code: the `error_code` of the answer, and that inside `error`.
-
-The implementations differ in both.
-"""
+"""Error codes by our `code`: the `error_code` of the answer, and that inside `error`."""
 PROBLEM_CODES = {
     "cycle": "CYCLIC_DEPENDENCY",
     "self_dependency": "CYCLIC_DEPENDENCY",
@@ -245,7 +252,7 @@ PROBLEM_CODES = {
 def error_names(
     code: str, detail: str, problems: list[dict[str, Any]], *, of_dead_letter: bool
 ) -> dict[str, Any]:
-    """What stands in a problem document beside what the main API has in it."""
+    """The members of a problem document beside those of the main API."""
     if of_dead_letter and code == "not_found":
         code = "dead_letter_not_found"
     outer, inner = ERROR_CODES.get(code, (code, code.upper()))
@@ -271,38 +278,40 @@ def names(execution_id: str, workflow: str, version: int, status: str) -> dict[s
     }
 
 
-def status_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+def status_view(requested_id: str, execution: Mapping[str, Any]) -> dict[str, Any]:
     """The status of an execution.
 
-    `shown` is the execution as the API has it: the one that was asked for, or a retry of it.
+    `execution` is the main API's view of the requested execution, or of its newest retry.
     """
-    states = {name: node["state"] for name, node in shown["nodes"].items()}
+    nodes = execution["nodes"]
+    states = {node_id: node["state"] for node_id, node in nodes.items()}
+    execution_id = execution["execution_id"]
     return {
-        **_heading(asked, shown),
+        **_heading(requested_id, execution),
         "node_states": states,
         "node_statuses": states,
-        "nodes": {name: _node(name, node) for name, node in shown["nodes"].items()},
-        "progress": _progress(shown["state"], list(states.values())),
-        "retried_as": None if shown["execution_id"] == asked else shown["execution_id"],
-        "created_at": shown["created_at"],
-        "started_at": shown["started_at"],
-        "completed_at": shown["finished_at"],
+        "nodes": {node_id: _node_view(node_id, node) for node_id, node in nodes.items()},
+        "progress": _progress(execution["state"], list(states.values())),
+        "retried_as": None if execution_id == requested_id else execution_id,
+        "created_at": execution["created_at"],
+        "started_at": execution["started_at"],
+        "completed_at": execution["finished_at"],
     }
 
 
-def results_view(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
+def results_view(requested_id: str, execution: Mapping[str, Any]) -> dict[str, Any]:
     outputs = {
-        name: node["output"]
-        for name, node in shown["nodes"].items()
+        node_id: node["output"]
+        for node_id, node in execution["nodes"].items()
         if node["state"] == "COMPLETED"
     }
     return {
-        **_heading(asked, shown),
-        "completed": shown["state"] == "COMPLETED",
+        **_heading(requested_id, execution),
+        "completed": execution["state"] == "COMPLETED",
         "results": outputs,
         "outputs": outputs,
-        "result": shown["output"],
-        "output_data": shown["output"],
+        "result": execution["output"],
+        "output_data": execution["output"],
     }
 
 
@@ -313,70 +322,72 @@ def task_id(execution_id: str, node_id: str) -> str:
 def entry(row: DeadLetterRow) -> dict[str, Any]:
     """A dead letter as an entry.
 
-    The first three keys come in this order: scripts look for them with grep.
+    The first three keys come in this order, because scripts look for them with grep.
     """
-    shown = dead_letter_view(row)
+    view = dead_letter_view(row)
+    letter = row.dead_letter
+    first_failed_at = letter.attempts[0].at if letter.attempts else letter.at
     return {
         "id": str(row.id),
-        "task_id": task_id(shown["execution_id"], shown["node_id"]),
-        "execution_id": shown["execution_id"],
-        "node_id": shown["node_id"],
-        "handler": shown["handler"],
-        "error_message": _text(shown["error"]),
-        "retry_count": max(0, len(shown["attempts"]) - 1),
-        "original_timestamp": time_text(
-            row.dead_letter.attempts[0].at if row.dead_letter.attempts else row.dead_letter.at
-        ),
-        "failed_at": time_text(row.dead_letter.at),
+        "task_id": task_id(letter.execution_id, letter.node_id),
+        "execution_id": letter.execution_id,
+        "node_id": letter.node_id,
+        "handler": letter.handler,
+        "error_message": _error_message(view["error"]),
+        "retry_count": max(0, len(letter.attempts) - 1),
+        "original_timestamp": time_text(first_failed_at),
+        "failed_at": time_text(letter.at),
     }
 
 
 def dead_letter(row: DeadLetterRow) -> dict[str, Any]:
-    shown = dead_letter_view(row)
-    heading = names(shown["execution_id"], shown["workflow"], shown["version"], "")
-    return {
-        **{key: value for key, value in heading.items() if key != "status"},
-        "id": row.id,
-        "task_id": task_id(shown["execution_id"], shown["node_id"]),
-        "node_id": shown["node_id"],
-        "handler": shown["handler"],
-        "error": _text(shown["error"]),
-        "category": shown["category"],
-        "attempts": len(shown["attempts"]) + shown["attempts_dropped"],
-        "failed_at": time_text(row.dead_letter.at),
-    }
-
-
-def _heading(asked: str, shown: Mapping[str, Any]) -> dict[str, Any]:
-    heading = names(asked, shown["workflow"], shown["version"], shown["state"])
+    view = dead_letter_view(row)
+    heading = names(view["execution_id"], view["workflow"], view["version"], "")
+    del heading["status"]
     return {
         **heading,
-        "instance_id": asked,
-        "workflow_name": shown["workflow"],
-        "state": shown["state"],
-        "error": _text(shown["error"]),
-        "message": _message(shown),
+        "id": row.id,
+        "task_id": task_id(view["execution_id"], view["node_id"]),
+        "node_id": view["node_id"],
+        "handler": view["handler"],
+        "error": _error_message(view["error"]),
+        "category": view["category"],
+        "attempts": len(view["attempts"]) + view["attempts_dropped"],
+        "failed_at": view["at"],
     }
 
 
-def _message(shown: Mapping[str, Any]) -> str:
-    """An error's message as one line for people."""
-    state = shown["state"]
+def _heading(requested_id: str, execution: Mapping[str, Any]) -> dict[str, Any]:
+    workflow = execution["workflow"]
+    state = execution["state"]
+    return {
+        **names(requested_id, workflow, execution["version"], state),
+        "instance_id": requested_id,
+        "workflow_name": workflow,
+        "state": state,
+        "error": _error_message(execution["error"]),
+        "message": _message(execution),
+    }
+
+
+def _message(execution: Mapping[str, Any]) -> str:
+    """The state of an execution, as one line for people."""
+    state = execution["state"]
     if state == "PENDING":
         return "Workflow waits for its trigger"
     if state == "FAILED":
-        return f"Workflow failed: {_text(shown['error']) or 'see its nodes'}"
+        return f"Workflow failed: {_error_message(execution['error']) or 'see its nodes'}"
     return f"Workflow {state.lower()}"
 
 
-def _node(node_id: str, node: Mapping[str, Any]) -> dict[str, Any]:
+def _node_view(node_id: str, node: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "node_id": node_id,
         "worker_id": node["worker_id"],
         "state": node["state"],
         "status": node["state"],
         "output": node["output"],
-        "error": _text(node["error"]),
+        "error": _error_message(node["error"]),
         "attempt": node["attempt"],
         "started_at": node["started_at"],
         "completed_at": node["finished_at"],
@@ -384,16 +395,24 @@ def _node(node_id: str, node: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _progress(state: str, states: list[str]) -> dict[str, Any]:
-    """The progress in percent. A skipped node is done: an execution that completes ends at 100."""
-    total, done = len(states), states.count("COMPLETED") + states.count("SKIPPED")
-    share = 100.0 if state == "COMPLETED" else (1000 * done // total) / 10 if total else 0.0
+    """The progress of an execution. A skipped node counts as done; a completed one has 100 %."""
+    total = len(states)
+    completed = states.count("COMPLETED")
+    done = completed + states.count("SKIPPED")
+
+    percentage = 0.0
+    if state == "COMPLETED":
+        percentage = 100.0
+    elif total:
+        percentage = (1000 * done // total) / 10
+
     return {
         "total": total,
-        "completed": states.count("COMPLETED"),
+        "completed": completed,
         "failed": states.count("FAILED"),
-        "percentage": share,
+        "percentage": percentage,
     }
 
 
-def _text(error: Mapping[str, Any] | None) -> str | None:
+def _error_message(error: Mapping[str, Any] | None) -> str | None:
     return None if error is None else str(error["message"])

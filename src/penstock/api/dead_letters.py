@@ -60,9 +60,8 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
             before=number_cursor(cursor),
             limit=limit + 1,
         )
-        return answer(
-            page(await dead_letters.page(search), limit, dead_letter_view, lambda row: row.id)
-        )
+        rows = await dead_letters.page(search)
+        return answer(page(rows, limit, dead_letter_view, lambda row: row.id))
 
     @router.post(
         "/retry",
@@ -83,31 +82,22 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
             execution_id=body.get("execution_id"),
             limit=body.get("limit", 1000),
         )
-        if body.get("preview"):
+        preview = body.get("preview", False)
+        if preview:
             skip_audit(request.scope)
+
         if "ids" in body:
             await charge(request.scope, len(body["ids"]))
             rows = [await dead_letters.get(dead_letter_id) for dead_letter_id in body["ids"]]
         else:
             rows = await dead_letters.page(search)
             await charge(request.scope, len(rows))
-        done = await dead_letters.retry_many(rows, preview=body.get("preview", False))
-        if not body.get("preview"):
-            retried = [each.execution_id for each in done if each.execution_id is not None]
-            closed = [
-                dead_letter_id
-                for each in done
-                if each.execution_id is not None
-                for dead_letter_id in each.dead_letters
-            ]
-            note(
-                request.scope,
-                count=len(closed),
-                dead_letter_ids=closed[:IDS_MAX],
-                execution_ids=retried[:IDS_MAX],
-                failed=len(done) - len(retried),
-            )
-        return answer({"items": [_retried(each) for each in done], "next_cursor": None})
+
+        results = await dead_letters.retry_many(rows, preview=preview)
+        if not preview:
+            _note_retries(request, results)
+        items = [_retried_view(retried) for retried in results]
+        return answer({"items": items, "next_cursor": None})
 
     @router.post(
         "/drop",
@@ -153,9 +143,9 @@ def _dead_letter_routes(router: APIRouter, dead_letters: DeadLetters) -> None:
         ),
     )
     async def retry(letter_id: DeadLetterId, request: Request) -> Response:
-        done = await dead_letters.retry(letter_id)
-        note(request.scope, execution_id=done.execution_id)
-        return answer(_retried(done), 201)
+        retried = await dead_letters.retry(letter_id)
+        note(request.scope, execution_id=retried.execution_id)
+        return answer(_retried_view(retried), 201)
 
     @router.delete(
         "/{letter_id:int}",
@@ -166,10 +156,27 @@ def _dead_letter_routes(router: APIRouter, dead_letters: DeadLetters) -> None:
         return Response(status_code=204)
 
 
-def _retried(done: Retried) -> dict[str, Any]:
-    shown: dict[str, Any] = {"retry_of": done.retry_of, "letters": done.dead_letters}
-    if done.plan is not None:
-        shown |= retry_view(done.execution_id, done.retry_of, done.plan)
-    if done.error is not None:
-        shown["error"] = problem_of(done.error)
-    return shown
+def _note_retries(request: Request, results: list[Retried]) -> None:
+    """Add to the audit line which executions were started, and which dead letters closed."""
+    execution_ids: list[str] = []
+    closed_ids: list[int] = []
+    for retried in results:
+        if retried.execution_id is not None:
+            execution_ids.append(retried.execution_id)
+            closed_ids.extend(retried.dead_letters)
+    note(
+        request.scope,
+        count=len(closed_ids),
+        dead_letter_ids=closed_ids[:IDS_MAX],
+        execution_ids=execution_ids[:IDS_MAX],
+        failed=len(results) - len(execution_ids),
+    )
+
+
+def _retried_view(retried: Retried) -> dict[str, Any]:
+    view: dict[str, Any] = {"retry_of": retried.retry_of, "letters": retried.dead_letters}
+    if retried.plan is not None:
+        view |= retry_view(retried.execution_id, retried.retry_of, retried.plan)
+    if retried.error is not None:
+        view["error"] = problem_of(retried.error)
+    return view

@@ -1,4 +1,4 @@
-"""What the OpenAPI document says about a route, beside what FastAPI sees by itself."""
+"""The OpenAPI document: what it says about routes beside what FastAPI adds by itself."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ALWAYS = (400, 401, 403, 408, 414, 421, 429, 431, 500, 503)
 WITH_BODY = (413, 415, 422)
 
 
-def operation(  # noqa: PLR0913 -- what there is to say
+def operation(  # noqa: PLR0913 -- the parts of a description
     operation_id: str,
     summary: str,
     answers: Mapping[int, type[BaseModel] | None],
@@ -43,18 +43,23 @@ def operation(  # noqa: PLR0913 -- what there is to say
     body: Mapping[str, Any] | None = None,
     body_required: bool = True,
 ) -> dict[str, Any]:
-    """Arguments for a route's decorator."""
-    responses: dict[int | str, dict[str, Any]] = {
-        status: {"description": summary, **({"model": model} if model else {})}
-        for status, model in answers.items()
-    }
-    wanted = sorted({*ALWAYS, *errors, *(WITH_BODY if body is not None else ()), 422})
-    for status in wanted:
+    """The description of a route, as arguments for its decorator."""
+    responses: dict[int | str, dict[str, Any]] = {}
+    for status, model in answers.items():
+        responses[status] = {"description": summary}
+        if model:
+            responses[status]["model"] = model
+
+    error_statuses = {*ALWAYS, *errors, 422}
+    if body is not None:
+        error_statuses.update(WITH_BODY)
+    for status in sorted(error_statuses):
         responses[status] = {
             "description": ERRORS[status],
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
         }
-    found: dict[str, Any] = {
+
+    options: dict[str, Any] = {
         "operation_id": operation_id,
         "summary": summary,
         "responses": responses,
@@ -65,12 +70,12 @@ def operation(  # noqa: PLR0913 -- what there is to say
         content = {
             "application/json": {"schema": {"$ref": f"#/components/schemas/{body['title']}"}}
         }
-        found["openapi_extra"] = {"requestBody": {"required": body_required, "content": content}}
-    return found
+        options["openapi_extra"] = {"requestBody": {"required": body_required, "content": content}}
+    return options
 
 
 def describe(app: FastAPI, version: str) -> None:
-    """Give the app an OpenAPI document with the shapes of bodies and errors in it."""
+    """Give the app an OpenAPI document that includes the schemas of bodies and errors."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:
@@ -79,7 +84,8 @@ def describe(app: FastAPI, version: str) -> None:
                 version=version,
                 routes=app.routes,
                 summary="Durable workflows over HTTP",
-                description="Start, watch and control executions of workflows. Errors are RFC 9457 problem documents.",
+                description="Start, watch and control executions of workflows."
+                " Errors are RFC 9457 problem documents.",
             )
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
             schemas["ProblemDocument"] = ProblemDocument.model_json_schema(

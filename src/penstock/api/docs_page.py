@@ -1,14 +1,14 @@
-"""`/docs`: the OpenAPI document as a page that can be read.
+"""The OpenAPI document as HTML, at `/docs`.
 
-It is plain HTML, made once from the document: no script at all, nothing from elsewhere. The UI
-keeps its key on this origin, so whatever runs here could read it.
+It is rendered once, and has no script and nothing from other sites: the UI stores its key on this
+origin, so a script here could read it.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
@@ -22,15 +22,20 @@ STYLE = """
 :root { color-scheme: light dark; }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 code, pre { font: 13px/1.5 ui-monospace, monospace; }
-pre { overflow-x: auto; padding: .75rem; border: 1px solid color-mix(in srgb, currentColor 25%, transparent); }
-details { border-top: 1px solid color-mix(in srgb, currentColor 25%, transparent); padding: .4rem 0; }
+pre { overflow-x: auto; padding: .75rem; }
+pre { border: 1px solid color-mix(in srgb, currentColor 25%, transparent); }
+details { border-top: 1px solid color-mix(in srgb, currentColor 25%, transparent); }
+details { padding: .4rem 0; }
 summary { cursor: pointer; }
 summary b { display: inline-block; min-width: 4.5rem; }
 table { border-collapse: collapse; }
 td { padding: .15rem 1rem .15rem 0; vertical-align: top; }
 """
 _STYLE_HASH = base64.b64encode(sha256(STYLE.encode()).digest()).decode()
-POLICY = f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -55,38 +60,39 @@ def docs_routes(openapi: Callable[[], Mapping[str, Any]]) -> APIRouter:
 
 
 def render(document: Mapping[str, Any]) -> str:
-    """The page as HTML.
+    """The OpenAPI document as HTML.
 
-    Every text of the document is escaped: names of parameters come from code, but need not for
-    ever.
+    Every text of the document is escaped. Names of parameters come from code today, but that may
+    change.
     """
     info = document["info"]
     title = f"{escape(info['title'])} {escape(info['version'])}"
-    return "".join(
-        [
-            "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-            "<meta name='viewport' content='width=device-width, initial-scale=1'>",
-            f"<title>{title}</title><style>{STYLE}</style></head><body>",
-            f"<h1>{title}</h1><p>{escape(info.get('description', ''))}</p>",
-            "<p>For tools: <a href='/openapi.json'>/openapi.json</a>. The UI: <a href='/ui/'>/ui/</a>.</p>",
-            *_operations(document),
-            "<h2 id='schemas'>Schemas</h2>",
-            *(
-                _schema(name, schema)
-                for name, schema in sorted(document["components"]["schemas"].items())
-            ),
-            "</body></html>",
-        ]
-    )
+    schemas = sorted(document["components"]["schemas"].items())
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>{title}</title><style>{STYLE}</style></head><body>",
+        f"<h1>{title}</h1><p>{escape(info.get('description', ''))}</p>",
+        "<p>For tools: <a href='/openapi.json'>/openapi.json</a>.",
+        " The UI: <a href='/ui/'>/ui/</a>.</p>",
+        *_operations(document),
+        "<h2 id='schemas'>Schemas</h2>",
+        *(_schema(name, schema) for name, schema in schemas),
+        "</body></html>",
+    ]
+    return "".join(parts)
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[str]:
     by_tag: dict[str, list[str]] = {}
     for path, methods in document["paths"].items():
         for method in METHODS:
-            if method in methods:
-                tag = (methods[method].get("tags") or ["other"])[0]
-                by_tag.setdefault(tag, []).append(_operation(method, path, methods[method]))
+            if method not in methods:
+                continue
+            operation = methods[method]
+            tags = operation.get("tags") or ["other"]
+            by_tag.setdefault(tags[0], []).append(_operation(method, path, operation))
+
     for tag, operations in by_tag.items():
         yield f"<h2>{escape(tag)}</h2>"
         yield from operations
@@ -95,30 +101,40 @@ def _operations(document: Mapping[str, Any]) -> Iterator[str]:
 def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
     summary = escape(operation.get("summary", ""))
     parts = [
-        f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code> {summary}</summary>",
+        f"<details><summary><b>{method.upper()}</b> <code>{escape(path)}</code>",
+        f" {summary}</summary>",
         f"<p>{escape(operation.get('description', ''))}</p>",
     ]
+
     parameters = operation.get("parameters", [])
     if parameters:
         rows = "".join(map(_parameter, parameters))
         parts.append(f"<h4>Parameters</h4><table>{rows}</table>")
+
     body = operation.get("requestBody")
     if body:
         parts.append(f"<h4>Body</h4>{_content(body)}")
+
     parts.append("<h4>Answers</h4><table>")
     for status, response in operation.get("responses", {}).items():
-        described = escape(response.get("description", ""))
-        parts.append(
-            f"<tr><td>{escape(str(status))}</td><td>{described}</td><td>{_content(response)}</td></tr>"
-        )
+        description = escape(response.get("description", ""))
+        parts.append(_table_row([escape(str(status)), description, _content(response)]))
     parts.append("</table></details>")
     return "".join(parts)
 
 
 def _parameter(parameter: Mapping[str, Any]) -> str:
-    required = "required" if parameter.get("required") else ""
-    cells = [f"<code>{escape(parameter['name'])}</code>", escape(parameter["in"]), required]
-    cells += [escape(parameter.get("description", "")), _shape(parameter.get("schema", {}))]
+    cells = [
+        f"<code>{escape(parameter['name'])}</code>",
+        escape(parameter["in"]),
+        "required" if parameter.get("required") else "",
+        escape(parameter.get("description", "")),
+        _shape(parameter.get("schema", {})),
+    ]
+    return _table_row(cells)
+
+
+def _table_row(cells: Sequence[str]) -> str:
     return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -133,9 +149,14 @@ def _shape(schema: Mapping[str, Any]) -> str:
     if "$ref" in schema:
         name = escape(schema["$ref"].rpartition("/")[2])
         return f"<a href='#{name}'>{name}</a>"
-    return f"<code>{escape(json.dumps(schema, ensure_ascii=False))}</code>" if schema else ""
+    if not schema:
+        return ""
+    return f"<code>{escape(json.dumps(schema, ensure_ascii=False))}</code>"
 
 
 def _schema(name: str, schema: Mapping[str, Any]) -> str:
+    title = escape(name)
     text = escape(json.dumps(schema, indent=2, ensure_ascii=False))
-    return f"<details id='{escape(name)}'><summary><code>{escape(name)}</code></summary><pre>{text}</pre></details>"
+    return (
+        f"<details id='{title}'><summary><code>{title}</code></summary><pre>{text}</pre></details>"
+    )

@@ -1,9 +1,9 @@
-"""Live events over HTTP: Server-Sent Events that a client can take up again where it broke off.
+"""Live events over HTTP: Server-Sent Events that a client can resume where they broke off.
 
-A stream waits for its client in a task of its own; nobody else does. It ends with its execution,
-when the client goes, when the service stops, after an hour, and within seconds after its key was
-revoked. A client then comes back with the last id that it has, and misses nothing. One key, or one
-address without a key, has so many streams and no more: the others need some too.
+A stream waits for its client in a task of its own, so a slow client delays nobody. It ends with its
+execution, when the client disconnects, when the service stops, after an hour, and within seconds
+after its key was revoked. The client then reconnects with the last id that it has, and misses
+nothing. The number of streams per key, or per address without a key, is limited.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ log = logging.getLogger("penstock.api")
 HEARTBEAT_SECONDS = 15.0
 STREAM_SECONDS_MAX = 3600.0
 RECHECK_SECONDS = 2.0
-"""How often a stream asks whether the caller may still read."""
+"""How often a stream checks that the caller may still read."""
 STREAMS_PER_CALLER_MAX = 100
 LAST_WORD_SECONDS = 1.0
 """How long ending a stream may take, if its client doesn't read."""
 FULL_SECONDS = "5"
-"""When a client that was one too many may try again."""
+"""The `Retry-After` for a client that is over the limit."""
 END_ID = "end"
-"""Of the last event.
+"""The id of the last event.
 
-Browsers come back when a stream has ended; with this id they are told by 204 to stay away.
+Browsers reconnect when a stream has ended; with this id they get a 204, which makes them stop.
 """
 
 BEGINNING = b"retry: 1000\n\n"
@@ -52,12 +52,11 @@ HEARTBEAT = b": still here\n\n"
 HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 SEQ = r"^([0-9]{1,18}|end)?$"
 EVENT_ID = r"^([0-9]{1,18}([.-][0-9]{1,18}){0,256})?$"
-HEADER, QUERY = (
-    "The last id that the client has; goes before `after`.",
-    "As `Last-Event-ID`, for who can't set headers.",
-)
+HEADER = "The last id that the client has; goes before `after`."
+QUERY = "As `Last-Event-ID`, for who can't set headers."
 EXAMPLE = (
-    'id: 17\nevent: transition\ndata: {"seq":17,"at":"2026-01-31T12:00:00.000Z","node_id":"letter","from":"QUEUED",'
+    "id: 17\nevent: transition\n"
+    'data: {"seq":17,"at":"2026-01-31T12:00:00.000Z","node_id":"letter","from":"QUEUED",'
     '"to":"COMPLETED","attempt":1,"reason":null,"execution_id":"0192"}\n\n'
 )
 
@@ -118,16 +117,17 @@ def events_routes(
 
 
 def _operation(name: str, summary: str, *errors: int) -> dict[str, Any]:
-    found = operation(name, summary, {200: None}, errors=errors)
+    options = operation(name, summary, {200: None}, errors=errors)
     content = {EventStream.media_type: {"itemSchema": EVENT, "example": EXAMPLE}}
-    found["responses"][200]["content"] = content
+    options["responses"][200]["content"] = content
     if errors:
-        found["responses"][204] = {"description": "The client has had the last event"}
-    return {**found, "response_class": EventStream}
+        options["responses"][204] = {"description": "The client has had the last event"}
+    options["response_class"] = EventStream
+    return options
 
 
 class EventStream(Response):
-    """An answer of Server-Sent Events, for as long as its client reads."""
+    """A stream of Server-Sent Events, for as long as its client reads."""
 
     media_type = "text/event-stream"
 
@@ -140,13 +140,16 @@ class EventStream(Response):
         *,
         nodes: bool = True,
     ) -> None:
-        """`callers` counts the open streams of each.
+        """`callers` counts the open streams of each caller.
 
         Without `nodes`, only the changes of executions are sent.
         """
-        self.status_code, self.background = 200, None
+        self.status_code = 200
+        self.background = None
         self.init_headers(HEADERS)
-        self._batches, self._seconds_max, self._idle = batches, stream_seconds_max, idle_seconds
+        self._batches = batches
+        self._seconds_max = stream_seconds_max
+        self._idle = idle_seconds
         self._callers = callers
         self._encode = encode if nodes else encode_bare
 
@@ -158,8 +161,13 @@ class EventStream(Response):
     @contextmanager
     def _counted(self, name: str) -> Iterator[None]:
         if self._callers[name] >= STREAMS_PER_CALLER_MAX:
-            detail = f"{STREAMS_PER_CALLER_MAX} event streams of this caller are open, which is the limit"
-            raise Refused(429, "too_many_streams", detail, headers={"Retry-After": FULL_SECONDS})
+            raise Refused(
+                429,
+                "too_many_streams",
+                f"{STREAMS_PER_CALLER_MAX} event streams of this caller are open,"
+                " which is the limit",
+                headers={"Retry-After": FULL_SECONDS},
+            )
         self._callers[name] += 1
         try:
             yield
@@ -172,19 +180,20 @@ class EventStream(Response):
         first = await self._first()
         stop = asyncio.Event()
         sending = asyncio.create_task(self._send(first, send, stop))
-        gone = asyncio.create_task(_gone(receive))
-        refused = asyncio.create_task(_set_when_refused(scope, stop))
+        disconnect = asyncio.create_task(_wait_for_disconnect(receive))
+        recheck = asyncio.create_task(_set_when_refused(scope, stop))
         try:
-            await asyncio.wait((sending, gone), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((sending, disconnect), return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
                 sending.result()
         finally:
-            for task in (sending, gone, refused):
+            tasks = (sending, disconnect, recheck)
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(sending, gone, refused, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _first(self) -> Batch:
-        """The first batch: whatever is wrong comes out here, before anything has been sent."""
+        """The first batch. It raises what is wrong, before anything has been sent."""
         try:
             return await anext(self._batches)
         except TooManyStreams as error:
@@ -204,7 +213,7 @@ class EventStream(Response):
             async with asyncio.timeout(self._seconds_max):
                 await _until_stopped(self._send_batches(first, send), stop)
         except TimeoutError:
-            pass  # the client comes back
+            pass  # the client reconnects
         except (StoreError, NoSuchEvent) as error:
             log.warning("a stream of events ends early: %s", error)
         with suppress(TimeoutError):
@@ -215,22 +224,26 @@ class EventStream(Response):
         await _send_text(BEGINNING + self._encode(first), send)
         if first.ends:
             return
+
         clock = asyncio.get_running_loop().time
-        sent_at, event_id = clock(), ""
+        sent_at = clock()
+        skipped_id = ""
+        """The id of the last line that was left out since."""
         async for batch in self._batches:
             text = self._encode(batch)
-            if (
-                batch.feed_lines and not text
-            ):  # nothing in it for this client, so it may have heard nothing for long
-                event_id = batch.feed_lines[-1].id
+            if batch.feed_lines and not text:
+                # nothing in it for this client, so a heartbeat may be due
+                skipped_id = batch.feed_lines[-1].id
                 if clock() - sent_at < self._idle:
                     continue
-            await _send_text(text or _heartbeat(event_id), send)
-            sent_at, event_id = clock(), ""
+            await _send_text(text or _heartbeat(skipped_id), send)
+            sent_at = clock()
+            skipped_id = ""
 
 
 async def _until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> None:
-    working, stopping = asyncio.create_task(work), asyncio.create_task(stop.wait())
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait((working, stopping), return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -242,12 +255,13 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -
 
 
 async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
-    """Set `stop` when the caller, who was let in when the stream began, wouldn't be any more."""
+    """Set `stop` when the caller, who was allowed when the stream began, isn't any more."""
     recheck: Callable[[], Awaitable[Caller]] | None = scope.get(RECHECK)
     while recheck is not None:
         await asyncio.sleep(RECHECK_SECONDS)
-        with suppress(StoreError):  # a store that is away revokes nothing
-            if not includes((await recheck()).scopes, "read"):
+        with suppress(StoreError):  # while the store is unavailable, nothing is revoked
+            caller = await recheck()
+            if not includes(caller.scopes, "read"):
                 stop.set()
                 return
 
@@ -255,22 +269,26 @@ async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
 def _heartbeat(event_id: str) -> bytes:
     """A heartbeat.
 
-    With an id, whoever comes back doesn't have to go through what was left out for them again.
+    With an id, a client that reconnects doesn't go through the lines left out before it again.
     """
-    return b"%bid: %b\n\n" % (HEARTBEAT[:-1], event_id.encode()) if event_id else HEARTBEAT
+    if not event_id:
+        return HEARTBEAT
+    return b"%bid: %b\n\n" % (HEARTBEAT[:-1], event_id.encode())
 
 
 async def _send_text(text: bytes, send: Send) -> None:
     await send({"type": "http.response.body", "body": text, "more_body": True})
 
 
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
 
 
 def encode(batch: Batch) -> bytes:
-    """A batch as Server-Sent Events; what the first reader has encoded serves all others."""
+    """A batch as Server-Sent Events, encoded once for all readers."""
     if batch.encoded is None:
         batch.encoded = _events(batch.feed_lines) + _end(batch)
     return batch.encoded
@@ -279,24 +297,22 @@ def encode(batch: Batch) -> bytes:
 def encode_bare(batch: Batch) -> bytes:
     """A batch as `encode` has it, without the lines of nodes.
 
-    The ids are the same, so each is a place to go on from.
+    The ids are the same, so a client can continue after each of them.
     """
     if batch.bare is None:
-        batch.bare = _events(
-            [feed_line for feed_line in batch.feed_lines if not feed_line.line.node_id]
-        ) + _end(batch)
+        of_executions = [feed_line for feed_line in batch.feed_lines if not feed_line.line.node_id]
+        batch.bare = _events(of_executions) + _end(batch)
     return batch.bare
 
 
 def _events(feed_lines: Sequence[FeedLine]) -> bytes:
     items = history_view([feed_line.line for feed_line in feed_lines])
+    texts: list[bytes] = []
     for item, feed_line in zip(items, feed_lines, strict=True):
         item["execution_id"] = feed_line.execution_id
-    texts = [
-        b"id: %b\nevent: transition\ndata: %b\n\n"
-        % (feed_line.id.encode(), msgspec.json.encode(item))
-        for item, feed_line in zip(items, feed_lines, strict=True)
-    ]
+        event_id = feed_line.id.encode()
+        data = msgspec.json.encode(item)
+        texts.append(b"id: %b\nevent: transition\ndata: %b\n\n" % (event_id, data))
     return b"".join(texts)
 
 

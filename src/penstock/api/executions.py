@@ -1,4 +1,4 @@
-"""Executions over HTTP: start, search, look, send control requests."""
+"""Executions over HTTP: start them, search and show them, send control requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from penstock.telemetry import traces
 WAIT_SECONDS_MAX = 60.0
 NAME_LENGTH = 200
 STARTS_AT_ONCE = 3
-"""Executions of a batch that are started in one turn of the loop."""
+"""Executions of a batch that are started before other tasks of the event loop get a turn."""
 Wait = Annotated[
     float, Query(ge=0, le=WAIT_SECONDS_MAX, description="Seconds to wait for the end of it.")
 ]
@@ -108,14 +108,17 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
         """One answer each, in the same order: the execution, or `error`."""
         body = await bodies.read(request, body_schemas.BATCH)
         await charge(request.scope, len(body["executions"]))
-        # compiled once: a large document a thousand times would hold the loop
+        # compiled once: a large document a thousand times would block the event loop
         shared = await service.workflows.plan(body["definition"]) if "definition" in body else None
+
         starts: list[asyncio.Task[dict[str, Any]]] = []
         for number, item in enumerate(body["executions"], 1):
-            starts.append(asyncio.create_task(_one_of_many(service, bodies, item, request, shared)))
+            starting = _start_item(service, bodies, item, request, shared)
+            starts.append(asyncio.create_task(starting))
             if number % STARTS_AT_ONCE == 0:
-                await asyncio.sleep(0)  # other requests have their turn
+                await asyncio.sleep(0)  # other requests get a turn
         answers = await asyncio.gather(*starts)
+
         started = [item["execution_id"] for item in answers if "execution_id" in item]
         note(
             request.scope, count=len(answers), started=len(started), execution_ids=started[:IDS_MAX]
@@ -126,32 +129,35 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
 async def start_one(
     service: Service, bodies: Bodies, request: Request, wait: float = 0.0, key: str | None = None
 ) -> Response:
+    """Start one execution, and wait for its end if the caller asks for that."""
     body = await bodies.read(request, body_schemas.START_REQUEST)
     start_request = _start_request(body, request, key)
-    note(request.scope, workflow=_asked_for(body))
+    note(request.scope, workflow=_workflow_name(body))
     start_request.audit = line_of(request.scope, 201)
+
+    tracer = traces.active_tracer()
     header = request.headers.get("traceparent")
-    with traces.request_span(
-        traces.active_tracer(), "start_execution", header
-    ) as start_request.trace:
+    with traces.request_span(tracer, "start_execution", header) as start_request.trace:
         submitted = await service.submissions.submit(start_request)
-    if submitted.replayed:
-        note(request.scope, f"executions/{submitted.execution_id}")
-    else:
-        skip_audit(request.scope)  # it is on disk with the execution
+
     headers = {"Location": f"/api/v1/executions/{submitted.execution_id}"}
     if submitted.replayed:
+        note(request.scope, f"executions/{submitted.execution_id}")
         headers["Idempotency-Replayed"] = "true"
+    else:
+        skip_audit(request.scope)  # its line was written with the execution
+
     if submitted.record is None or submitted.replayed:
-        return answer(await _as_it_is(service, submitted, wait), 201, headers)
-    shown = _started(submitted.record)
+        return answer(await _current_view(service, submitted, wait), 201, headers)
+
+    view = _started_view(submitted.record)
     if wait:
-        with suppress(StoreError):  # it is stored: whatever can't be read now, it was accepted
-            shown = await _as_it_is(service, submitted, wait)
-    return answer(shown, 201, headers)
+        with suppress(StoreError):  # it is stored and was accepted, though it can't be read now
+            view = await _current_view(service, submitted, wait)
+    return answer(view, 201, headers)
 
 
-async def _one_of_many(
+async def _start_item(
     service: Service, bodies: Bodies, item: dict[str, Any], request: Request, shared: Plan | None
 ) -> dict[str, Any]:
     try:
@@ -162,15 +168,16 @@ async def _one_of_many(
             bodies.check(item, body_schemas.START_REQUEST)
             start_request = _start_request(item, request, None)
         submitted = await service.submissions.submit(start_request)
-    except Exception as error:  # noqa: BLE001 -- the others have nothing to do with it
+    except Exception as error:  # noqa: BLE001 -- it must not fail the other items
         return {"error": problem_of(error)}
-    return (
-        _started(submitted.record) if submitted.record else {"execution_id": submitted.execution_id}
-    )
+
+    if submitted.record is None:
+        return {"execution_id": submitted.execution_id}
+    return _started_view(submitted.record)
 
 
-def _asked_for(body: dict[str, Any]) -> str:
-    """What the audit log says of a request that may be refused."""
+def _workflow_name(body: dict[str, Any]) -> str:
+    """The workflow of a start request for the audit log, also if the request is refused."""
     if "workflow" in body:
         return str(body["workflow"])[:NAME_LENGTH]
     return f"a document {str(body['definition'].get('name', ''))[:NAME_LENGTH]!r}"
@@ -189,7 +196,7 @@ def _start_request(body: dict[str, Any], request: Request, key: str | None) -> S
     )
 
 
-def _started(record: ExecutionRecord) -> dict[str, Any]:
+def _started_view(record: ExecutionRecord) -> dict[str, Any]:
     return {
         "execution_id": record.execution_id,
         "workflow": record.workflow,
@@ -200,16 +207,14 @@ def _started(record: ExecutionRecord) -> dict[str, Any]:
     }
 
 
-async def _as_it_is(service: Service, submitted: Submitted, wait: float) -> dict[str, Any]:
-    known = (
-        submitted.execution_id in service.submissions.unfinished
-    )  # it may have ended before we got here
-    ended = (
-        await service.executions.end(submitted.execution_id, wait, known=known) if wait else None
-    )
-    return await service.executions.view(
-        submitted.execution_id, ended, newest=not submitted.replayed
-    )
+async def _current_view(service: Service, submitted: Submitted, wait: float) -> dict[str, Any]:
+    execution_id = submitted.execution_id
+    ended = None
+    if wait:
+        # if it isn't unfinished, it may have ended already: then the store is read first
+        is_unfinished = execution_id in service.submissions.unfinished
+        ended = await service.executions.end(execution_id, wait, known=is_unfinished)
+    return await service.executions.view(execution_id, ended, newest=not submitted.replayed)
 
 
 def _look_routes(router: APIRouter, service: Service) -> None:
@@ -238,7 +243,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         limit: Limit = 50,
     ) -> Response:
         if workflow is not None and "@" in workflow and version is None:
-            workflow, version = await _meant(service, workflow)
+            workflow, version = await _resolve_reference(service, workflow)
         search = Search(
             states=tuple(str(state) for state in states),
             workflow=workflow,
@@ -251,7 +256,8 @@ def _look_routes(router: APIRouter, service: Service) -> None:
             before=number_cursor(cursor),
             limit=limit + 1,
         )
-        return answer(page(await executions.search(search), limit, row_view, lambda row: row.n))
+        rows = await executions.search(search)
+        return answer(page(rows, limit, row_view, lambda row: row.n))
 
     @router.get(
         "/{execution_id}",
@@ -261,9 +267,9 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         execution_id: str,
         nodes: Annotated[bool, Query(description="Also all its nodes with their outputs.")] = True,
     ) -> Response:
-        return answer(
-            await (executions.view(execution_id) if nodes else executions.bare(execution_id))
-        )
+        if nodes:
+            return answer(await executions.view(execution_id))
+        return answer(await executions.bare(execution_id))
 
     @router.get(
         "/{execution_id}/results",
@@ -310,7 +316,7 @@ def _node_routes(router: APIRouter, service: Service) -> None:
         if not is_route_word(request, "logs"):
             return await node(execution_id, f"{node_id}/logs")
         texts = await service.executions.logs(execution_id, node_id)
-        items = [{"attempt": each.attempt, "text": each.text, "live": each.live} for each in texts]
+        items = [{"attempt": log.attempt, "text": log.text, "live": log.live} for log in texts]
         return answer({"node_id": node_id, "items": items, "next_cursor": None})
 
     @router.get(
@@ -323,10 +329,11 @@ def _node_routes(router: APIRouter, service: Service) -> None:
         return answer(await service.nodes.view(execution_id, node_id))
 
 
-async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
-    """The name and the version that a reference means; `report@stable` is a version.
+async def _resolve_reference(service: Service, reference: str) -> tuple[str, int | None]:
+    """The name and the version that a reference such as `report@stable` means.
 
-    But a name may have an @ in it, and a workflow may go before its executions.
+    A reference that isn't found is taken as a name: a name may contain an @, and the workflow may
+    have been deleted before its executions.
     """
     try:
         name, weights = await service.workflows.meaning(reference)
@@ -341,15 +348,15 @@ async def _meant(service: Service, reference: str) -> tuple[str, int | None]:
 
 
 def _labels(texts: list[str]) -> dict[str, str]:
-    pairs = [text.partition(":") for text in texts]
-    wrong = [
-        text for text, (key, colon, _) in zip(texts, pairs, strict=True) if not key or not colon
-    ]
-    if wrong:
-        raise invalid_request(
-            [("label", f"{wrong[0][:50]!r} isn't key:value, such as team:billing")]
-        )
-    return {key: value for key, _, value in pairs}
+    labels: dict[str, str] = {}
+    for text in texts:
+        key, colon, value = text.partition(":")
+        if not key or not colon:
+            raise invalid_request(
+                [("label", f"{text[:50]!r} isn't key:value, such as team:billing")]
+            )
+        labels[key] = value
+    return labels
 
 
 def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
@@ -393,21 +400,22 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
         The body, where there is one, wins over the parameters.
         """
         body = await bodies.read(request, body_schemas.RETRY, empty={})
-        start, version = body.get("from") or start, str(body.get("version") or version or "same")
+        start = body.get("from") or start
+        version = str(body.get("version") or version or "same")
         if body.get("preview", preview):
             skip_audit(request.scope)
             plan = await service.retries.preview(execution_id, start=start, version=version)
             return answer(retry_view(None, execution_id, plan))
-        made, plan = await service.retries.retry(execution_id, start=start, version=version)
-        note(request.scope, execution_id=made)
-        return answer(
-            retry_view(made, execution_id, plan), 201, {"Location": f"/api/v1/executions/{made}"}
-        )
+
+        retry_id, plan = await service.retries.retry(execution_id, start=start, version=version)
+        note(request.scope, execution_id=retry_id)
+        headers = {"Location": f"/api/v1/executions/{retry_id}"}
+        return answer(retry_view(retry_id, execution_id, plan), 201, headers)
 
 
-def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, Any]:
+def retry_view(retry_id: str | None, retry_of: str, plan: RetryPlan) -> dict[str, Any]:
     return {
-        "execution_id": made,
+        "execution_id": retry_id,
         "retry_of": retry_of,
         "version": plan.version,
         "keeps": plan.reused,
@@ -416,4 +424,4 @@ def retry_view(made: str | None, retry_of: str, plan: RetryPlan) -> dict[str, An
 
 
 def runs_view(plan: RetryPlan) -> list[dict[str, str]]:
-    return [{"node_id": each.node_id, "reason": each.reason} for each in plan.runs]
+    return [{"node_id": run.node_id, "reason": run.reason} for run in plan.runs]

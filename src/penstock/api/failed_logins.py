@@ -1,7 +1,7 @@
-"""A trace of failed logins: keys that were sent and weren't good, in the audit log and in the service's log.
+"""Failed logins: requests with an invalid key, in the audit log and in the service's log.
 
-One line for the first of an address, and one a minute later with the number of those that came after it. However many
-try, and however often, the lines are few.
+There is one line for the first failed login of an address, and one a minute later with the number
+of those that came after it. So the lines are few, however many clients try, and however often.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ UNAUTHORIZED = 401
 WINDOW_SECONDS = 60.0
 ADDRESSES_MAX = 100
 OTHERS = "others"
-"""What stands in place of an address, when there are more in a minute than are told apart."""
+"""Replaces the address, when there are more than `ADDRESSES_MAX` in a minute."""
 _KEY_ID = re.compile(r"pk_([0-9a-f]{12})_", re.ASCII)
 
 
@@ -36,27 +36,33 @@ class FailedLogins:
         window_seconds: float = WINDOW_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._audit_log, self._window_seconds, self._clock = audit_log, window_seconds, clock
+        self._audit_log = audit_log
+        self._window_seconds = window_seconds
+        self._clock = clock
         self._counts: dict[str, int] = {}
-        """Failed logins by address: how many since its line was written."""
+        """Failed logins by address, since the address's line was written."""
         self._writing: set[asyncio.Task[None]] = set()
 
     def note(self, address: str, target: str, sent: str) -> None:
-        """Note a failed login.
+        """Record a failed login.
 
-        `sent` is what was sent as a key; of it only the id is kept, which is no secret.
+        `sent` is what was sent as a key; only its id is recorded, which is no secret.
         """
         if address not in self._counts and len(self._counts) >= ADDRESSES_MAX:
             address = OTHERS
         if address in self._counts:
             self._counts[address] += 1
             return
+
         self._counts[address] = 0
+        detail: dict[str, object] = {"count": 1}
         match = _KEY_ID.search(sent)
-        self._write(address, target, {"count": 1, **({"sent_key_id": match[1]} if match else {})})
-        asyncio.get_running_loop().call_later(
-            self._window_seconds, self._end_window, address, target
-        )
+        if match:
+            detail["sent_key_id"] = match[1]
+        self._write(address, target, detail)
+
+        loop = asyncio.get_running_loop()
+        loop.call_later(self._window_seconds, self._end_window, address, target)
 
     def _end_window(self, address: str, target: str) -> None:
         count = self._counts.pop(address, 0)

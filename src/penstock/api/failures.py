@@ -56,8 +56,12 @@ def routes(service: Service) -> APIRouter:
             before=number_cursor(cursor),
             limit=limit,
         )
-        found = await service.failures.page(search)
-        more = None if found.next_before is None else encode(found.next_before)
-        return answer({"items": [failure_view(row) for row in found.rows], "next_cursor": more})
+        failure_page = await service.failures.page(search)
+        next_before = failure_page.next_before
+        view = {
+            "items": [failure_view(row) for row in failure_page.rows],
+            "next_cursor": None if next_before is None else encode(next_before),
+        }
+        return answer(view)
 
     return router

@@ -1,9 +1,9 @@
-"""Health checks: how this process and what it needs are doing."""
+"""Health checks of this process and of the parts that it needs."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from fastapi import APIRouter
@@ -22,10 +22,9 @@ from penstock.stores.topology import topology_of
 
 READY_SECONDS = 2.0
 NOBODY = "-"
-"""No workflow has this name with a version 0: looking for it costs as little as a read can."""
-
+"""No workflow has this name and a version 0: looking for it is the cheapest read."""
 QUEUES_MAX = 20
-"""Queues that are shown."""
+"""Queues with untaken tasks that are listed."""
 
 Check = dict[str, Any]
 Checks = dict[str, Callable[[], Awaitable[Check]]]
@@ -44,44 +43,53 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
         **operation("ready", "Everything that it needs answers", {200: schemas.Health}),
     )
     async def ready() -> Response:
-        # who runs in other processes isn't needed for that: what is accepted now is run when they
-        # are there
-        alone = not topology_of(service.stores).is_tiered
-        checks = await (
-            _all(_needed(service.stores, fleet)) if alone else store_checks(service.stores)
-        )
-        fine = all(check["ok"] for check in checks.values())
+        # orchestrators of other processes aren't needed: what is accepted now runs when they come
+        if not topology_of(service.stores).is_tiered:
+            checks = await _run_checks(_needed_checks(service.stores, fleet))
+        else:
+            checks = await store_checks(service.stores)
+        fine = _are_ok(checks.values())
         return answer({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)
 
-    @router.get("/health", **operation("health", "How each part is", {200: None}))
+    @router.get(
+        "/health",
+        **operation("health", "How each part is", {200: None}),
+        description="`degraded`: it answers and accepts,"
+        " but something waits that nobody will run as things are.",
+    )
     async def health() -> Response:
-        """`degraded`: it answers and accepts, but something waits that nobody will run as things are."""
-        needed = _needed(service.stores, fleet)
-        checks = await _all({**needed, **_working(fleet, service.executions.waiting)})
-        status = "ok" if all(check["ok"] for check in checks.values()) else "degraded"
-        if not all(checks[name]["ok"] for name in needed):
+        needed = _needed_checks(service.stores, fleet)
+        working = _working_checks(fleet, service.executions.waiting)
+        checks = await _run_checks({**needed, **working})
+
+        status = "ok" if _are_ok(checks.values()) else "degraded"
+        if not _are_ok(checks[name] for name in needed):
             status = "unavailable"
-        reasons = [check["detail"] for check in checks.values() if not check["ok"]]
-        now = time_text(service.stores.hot.now())
-        shown: dict[str, Any] = {
+        is_up = status != "unavailable"
+        view = {
             "status": status,
             "version": version,
-            "time": now,
-            "reasons": reasons,
+            "time": time_text(service.stores.hot.now()),
+            "reasons": [check["detail"] for check in checks.values() if not check["ok"]],
             "checks": checks,
+            # for clients of other implementations
+            "healthy": is_up,
+            "ok": is_up,
         }
-        is_up = status != "unavailable"
-        shown |= {"healthy": is_up, "ok": is_up}  # what clients of other implementations look for
-        return answer(shown, 200 if is_up else 503)
+        return answer(view, 200 if is_up else 503)
 
     return router
 
 
-def _needed(stores: Stores, fleet: Fleet) -> Checks:
-    """The checks without which nothing goes on."""
+def _are_ok(checks: Iterable[Check]) -> bool:
+    return all(check["ok"] for check in checks)
+
+
+def _needed_checks(stores: Stores, fleet: Fleet) -> Checks:
+    """The checks of the parts without which nothing runs."""
 
     async def orchestrator() -> Check:
-        if any(each["partitions"] for each in await fleet.orchestrators()):
+        if any(view["partitions"] for view in await fleet.orchestrators()):
             return {"ok": True}
         return {
             "ok": False,
@@ -91,8 +99,8 @@ def _needed(stores: Stores, fleet: Fleet) -> Checks:
     return {**_store_checks(stores), "orchestrator": orchestrator}
 
 
-def _working(fleet: Fleet, waiting: Waiting) -> Checks:
-    """The checks whether what is accepted is run."""
+def _working_checks(fleet: Fleet, waiting: Waiting) -> Checks:
+    """The checks whether accepted executions are run."""
 
     async def workers() -> Check:
         count = len(await fleet.workers())
@@ -108,24 +116,30 @@ def _working(fleet: Fleet, waiting: Waiting) -> Checks:
         untaken = await waiting.untaken()
         if not untaken:
             return {"ok": True}
-        shown = [each._asdict() for each in untaken]
+
+        listed = untaken[:QUEUES_MAX]
         texts = [
-            f"{each.waiting} tasks wait in the queue {each.queue!r}: {each.text}"
-            for each in untaken[:QUEUES_MAX]
+            f"{tasks.waiting} tasks wait in the queue {tasks.queue!r}: {tasks.text}"
+            for tasks in listed
         ]
-        more = [f"and {len(untaken) - QUEUES_MAX} more"] if len(untaken) > QUEUES_MAX else []
-        return {"ok": False, "detail": "; ".join([*texts, *more]), "untaken": shown[:QUEUES_MAX]}
+        if len(untaken) > QUEUES_MAX:
+            texts.append(f"and {len(untaken) - QUEUES_MAX} more")
+        return {
+            "ok": False,
+            "detail": "; ".join(texts),
+            "untaken": [tasks._asdict() for tasks in listed],
+        }
 
     return {"workers": workers, "queues": queues}
 
 
 async def store_checks(stores: Stores) -> dict[str, Check]:
-    return await _all(_store_checks(stores))
+    return await _run_checks(_store_checks(stores))
 
 
-async def _all(checks: Checks) -> dict[str, Check]:
-    found = await asyncio.gather(*(_within_time(check) for check in checks.values()))
-    return dict(zip(checks, found, strict=True))
+async def _run_checks(checks: Checks) -> dict[str, Check]:
+    results = await asyncio.gather(*(_within_time(check) for check in checks.values()))
+    return dict(zip(checks, results, strict=True))
 
 
 def _store_checks(stores: Stores) -> Checks:

@@ -1,14 +1,17 @@
-"""HTTP connections with limits: what a client may send before anybody has asked for its key, and how long it may take.
+"""HTTP connections with limits on what a client may send before its key is checked.
 
-uvicorn and its parser take any number of headers of any size, and wait for the rest of a request for ever. Here
+uvicorn and its parser take any number of headers of any size, and wait forever for the rest of a
+request. Here
 
-- the head of a request (its URL and headers) is limited in size and must be complete within seconds;
-- a body must keep coming, and a client that reads no answer is given up;
-- connections that wait for a request make room for new ones, the oldest first: half-sent requests can't shut out a
-  health check;
+- the head of a request (its URL and headers) is limited in size and must be complete within
+  seconds;
+- a body must keep coming, and a client that doesn't read its answer is disconnected;
+- connections that wait for a request make room for new ones, the oldest first, so half-sent
+  requests can't shut out a health check;
 - a request names one host, and its URL no other.
 
-What goes over a limit is answered with a problem document, where an answer can still be sent, and the connection ends.
+A request that exceeds a limit is answered with a problem document, if an answer can still be sent,
+and the connection ends.
 """
 
 from __future__ import annotations
@@ -30,8 +33,11 @@ KIB = 1024
 PORTION_BYTES = 8 * KIB
 """Bytes that the parser is given at once.
 
-It doesn't say where in it a header began, so the limit is exact up to this.
+It doesn't say where in them a header began, so the size limit is exact up to this number.
 """
+
+
+DEFAULT_REFUSAL = (400, "invalid_request", "this isn't a request of HTTP/1.1")
 
 
 class HttpLimits:
@@ -50,20 +56,17 @@ class HttpLimits:
         pipelined_max: int = 16,
         connections_max: int | None = None,
     ) -> None:
-        self.url_bytes_max, self.head_bytes_max, self.headers_max = (
-            url_bytes_max,
-            head_bytes_max,
-            headers_max,
-        )
+        self.url_bytes_max = url_bytes_max
+        self.head_bytes_max = head_bytes_max
+        self.headers_max = headers_max
         self.head_seconds = head_seconds
         """How long a head may take.
 
-        From the connection, or the first byte of a later request, to the end of its head.
+        It counts from the connection, or the first byte of a later request.
         """
-        self.body_seconds, self.body_bytes_min = body_seconds, body_bytes_min
-        """So many bytes must come in so many seconds, unless the application is the one that
-        doesn't read.
-        """
+        self.body_seconds = body_seconds
+        self.body_bytes_min = body_bytes_min
+        """Bytes of a body that must come within `body_seconds`, if the application reads them."""
         self.unread_seconds = unread_seconds
         """How long a client may leave its answer unread."""
         self.pipelined_max = pipelined_max
@@ -72,7 +75,7 @@ class HttpLimits:
 
 
 def connections_of(files_max: int) -> int:
-    """How many connections there may be: the stores need open files as well."""
+    """The limit on connections, given that on open files, of which the stores need some too."""
     reserved = min(256, files_max // 4)
     return max(16, min(10_000, files_max - reserved))
 
@@ -99,12 +102,13 @@ class _Refused(Exception):
 
 
 class Connections:
-    """The connections that a new one may take the place of, the oldest first."""
+    """Connections that a new one may replace, the oldest first."""
 
     def __init__(self) -> None:
         self.waiting: dict[LimitedProtocol, None] = {}
         """Connections that wait for a request, or for the rest of its head."""
         self.uploading: dict[LimitedProtocol, None] = {}
+        """Connections that send a body."""
 
     def oldest(self) -> LimitedProtocol | None:
         return next(iter(self.waiting or self.uploading), None)
@@ -128,16 +132,16 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unread_timer: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._unparsed_bytes = 0
-        """Bytes received since the parser last handed anything over.
+        """Bytes received since the parser's last callback.
 
-        It collects a header, however long, until its end.
+        The parser collects a header, however long, until its end.
         """
         self._body_bytes = 0
         """Bytes of the body since the timer was set."""
         self._refusal: tuple[int, str, str] | None = None
         self._is_gone = False
         self._is_over = False
-        """Nothing more is read: the connection ends with the answer to what was read before."""
+        """Nothing more is read: the connection ends after the answers to earlier requests."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -156,7 +160,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._is_gone:
-            return  # it made room for another before the transport said so
+            return  # another connection has replaced it already
         self._is_gone = True
         self.replaceable.forget(self)
         self._watch(_Phase.NOTHING)
@@ -173,13 +177,16 @@ class LimitedProtocol(HttpToolsProtocol):
         except (httptools.HttpParserError, _Refused):
             self.send_400_response("")
             return
-        except (
-            httptools.HttpParserUpgrade
-        ):  # isn't done, and needn't be: the request is answered as it is
+        except httptools.HttpParserUpgrade:
+            # no upgrade is supported: the request is answered as it is
             self.send_400_response("")
             return
-        # bytes that begin no request, such as empty lines, don't keep a connection open either
-        self._watch(_Phase.HEAD if self._phase is _Phase.NOTHING and self._is_idle else self._phase)
+
+        phase = self._phase
+        if phase is _Phase.NOTHING and self._is_idle:
+            # bytes that begin no request, such as empty lines, don't keep a connection open
+            phase = _Phase.HEAD
+        self._watch(phase)
 
     def _feed(self, data: bytes) -> None:
         self._unparsed_bytes += len(data)
@@ -193,12 +200,13 @@ class LimitedProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle  # there is none before the first request
         return cycle is None or cycle.response_complete
 
-    # What the parser finds.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._phase = _Phase.HEAD
-        self._head_bytes = self._unparsed_bytes = 0
+        self._head_bytes = 0
+        self._unparsed_bytes = 0
 
     def on_url(self, url: bytes) -> None:
         super().on_url(url)
@@ -217,10 +225,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_header(name, value)
         self._head_bytes += len(name) + len(value)
         self._unparsed_bytes = 0
-        if (
-            len(self.headers) > self.limits.headers_max
-            or self._head_bytes > self.limits.head_bytes_max
-        ):
+
+        too_many = len(self.headers) > self.limits.headers_max
+        if too_many or self._head_bytes > self.limits.head_bytes_max:
             self._refuse_head()
 
     def on_headers_complete(self) -> None:
@@ -230,8 +237,10 @@ class LimitedProtocol(HttpToolsProtocol):
                 400, "invalid_request", "too many requests were sent before the first was answered"
             )
             raise _Refused
+
         self._phase = _Phase.BODY
-        self._unparsed_bytes = self._body_bytes = 0
+        self._unparsed_bytes = 0
+        self._body_bytes = 0
         self.replaceable.waiting.pop(self, None)
         super().on_headers_complete()
 
@@ -259,6 +268,7 @@ class LimitedProtocol(HttpToolsProtocol):
             raise _Refused
         if self.url.startswith(b"/"):
             return
+
         scheme, _, rest = self.url.partition(b"://")
         authority, slash, _ = rest.partition(b"/")
         if scheme.lower() not in {b"http", b"https"} or not slash:
@@ -268,15 +278,16 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(421, "foreign_host", "the URL names another host than the Host header")
             raise _Refused
 
-    # Time.
+    # Timers.
 
     def _watch(self, phase: _Phase) -> None:
-        """Have a timer for this phase; one that runs for it goes on, however many bytes come."""
+        """Start the timer of a phase. One that runs for it continues, however many bytes come."""
         if phase is self._watched and (self._timer is not None or phase is _Phase.NOTHING):
             return
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
         self._watched = phase
         self.replaceable.uploading.pop(self, None)
         if phase is _Phase.HEAD:
@@ -332,7 +343,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._refusal = status, code, detail
 
     def _refuse_head(self) -> None:
-        kibibytes, number = self.limits.head_bytes_max // KIB, self.limits.headers_max
+        number = self.limits.headers_max
+        kibibytes = self.limits.head_bytes_max // KIB
         self._refuse(
             431,
             "headers_too_large",
@@ -341,36 +353,32 @@ class LimitedProtocol(HttpToolsProtocol):
         raise _Refused
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 -- uvicorn's
-        """Answer with the refusal and hang up."""
+        """Answer with the refusal and close the connection."""
         self._watch(_Phase.NOTHING)
-        if (
-            not self._is_idle and self._phase is not _Phase.BODY
-        ):  # requests that came before are answered first
+        if not self._is_idle and self._phase is not _Phase.BODY:
+            # earlier requests are answered first
             self.cycle.keep_alive = False
             self._is_over = True
             return
-        if (
-            self._phase is _Phase.BODY and self.cycle.response_started
-        ):  # then it was answered before it was complete
+        if self._phase is _Phase.BODY and self.cycle.response_started:
+            # the answer began before the request was complete
             self.transport.close()
             return
-        status, code, detail = self._refusal or (
-            400,
-            "invalid_request",
-            "this isn't a request of HTTP/1.1",
-        )
+
+        status, code, detail = self._refusal or DEFAULT_REFUSAL
         response = problem_response(status, code, detail, headers={"Connection": "close"})
         lines = [STATUS_LINE[status]]
         for name, value in response.raw_headers:
             lines += [name, b": ", value, b"\r\n"]
         self.transport.write(b"".join([*lines, b"\r\n", bytes(response.body)]))
         self.transport.close()
+
         if self.cycle is not None:  # the application may wait for a body that won't come
             self.cycle.disconnected = True
             self.cycle.message_event.set()
 
 
 def limited_protocol(limits: HttpLimits | None = None) -> type[LimitedProtocol]:
-    """The class for one server: its connections know of each other."""
+    """The protocol class of one server: its connections share the limits."""
     members = {"limits": limits or HttpLimits(), "replaceable": Connections()}
     return type("ServerProtocol", (LimitedProtocol,), members)

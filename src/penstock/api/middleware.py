@@ -1,4 +1,4 @@
-"""The middleware that a request passes: who calls, how often, the audit log, whether it may."""
+"""The middleware that a request passes: authentication, rate limit, audit log, access."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ def install_middleware(
     audit_log: AuditLog,
     rate_limit_storage: RateLimitStorage | None = None,
 ) -> None:
-    """Add the middleware.
+    """Add the middleware. Call it when the app has all its routes: later ones can't be reached.
 
-    To be called when the app has all its routes: one that is added later can't be reached.
-
-    Without a storage for the rate limit this process counts for itself.
+    Without a storage for the rate limit, this process counts by itself.
     """
     routes = check_routes(app)
     changes, reads = limits_of(settings)
-    # What is added last is passed first.
+    # A request passes the middleware that is added last first.
     app.add_middleware(
         Access, routes=routes, settings=settings, failed_logins=FailedLogins(audit_log)
     )

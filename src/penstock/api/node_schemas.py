@@ -1,4 +1,4 @@
-"""The shapes of nodes, one by one and as graphs."""
+"""The schemas of nodes, one by one and as graphs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ class NodeDetail(Node):
     attempts: list[NodeAttempt]
     errors_dropped: int = Field(
         default=0,
-        description="How many failed attempts have no `error` any more: the first 5 and the last 15 keep it.",
+        description="How many failed attempts have no `error` any more:"
+        " the first 5 and the last 15 keep it.",
     )
 
 

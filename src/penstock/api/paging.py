@@ -13,6 +13,8 @@ from fastapi import Query
 from penstock.api.problems import Refused
 
 Row = TypeVar("Row")
+NUMBER_DIGITS_MAX = 18
+"""Digits of a number in a cursor: it fits into 64 bits."""
 Limit = Annotated[int, Query(ge=1, le=500, description="How many at most.")]
 Cursor = Annotated[
     str | None, Query(description="`next_cursor` of the page before.", max_length=4096)
@@ -27,45 +29,56 @@ def page(
     rows: Sequence[Row], limit: int, view: Callable[[Row], Any], cursor_of: Callable[[Row], Any]
 ) -> dict[str, Any]:
     """A page of a list. `rows` has one more than `limit` if there is another page."""
-    shown = rows[:limit]
-    more = encode(cursor_of(shown[-1])) if len(rows) > limit else None
-    return {"items": [view(row) for row in shown], "next_cursor": more}
+    page_rows = rows[:limit]
+    has_next = len(rows) > limit
+    return {
+        "items": [view(row) for row in page_rows],
+        "next_cursor": encode(cursor_of(page_rows[-1])) if has_next else None,
+    }
 
 
 def encode(position: Any) -> str:
-    return base64.urlsafe_b64encode(str(position).encode()).decode().rstrip("=")
+    """A position as a cursor."""
+    encoded = base64.urlsafe_b64encode(str(position).encode())
+    return encoded.decode().rstrip("=")
 
 
 def text_cursor(cursor: str | None) -> str | None:
     if cursor is None:
         return None
     try:
-        return base64.b64decode(
-            cursor.encode() + b"=" * (-len(cursor) % 4), b"-_", validate=True
-        ).decode()
+        padding = b"=" * (-len(cursor) % 4)
+        return base64.b64decode(cursor.encode() + padding, b"-_", validate=True).decode()
     except (binascii.Error, UnicodeError, ValueError):
-        raise Refused(
-            422, "invalid_request", "the cursor isn't one of ours; take next_cursor as it is"
-        ) from None
+        raise _invalid_cursor() from None
 
 
 def number_cursor(cursor: str | None) -> int | None:
     text = text_cursor(cursor)
     if text is None:
         return None
-    if not text.isascii() or not text.isdecimal() or len(text) > 18:  # noqa: PLR2004 -- fits into 64 bits
-        raise Refused(
-            422, "invalid_request", "the cursor isn't one of ours; take next_cursor as it is"
-        )
+    if not text.isascii() or not text.isdecimal() or len(text) > NUMBER_DIGITS_MAX:
+        raise _invalid_cursor()
     return int(text)
 
 
+def _invalid_cursor() -> Refused:
+    return Refused(
+        422, "invalid_request", "the cursor isn't one of ours; take next_cursor as it is"
+    )
+
+
 def moment(text: str | None, name: str) -> float | None:
+    """A time that was sent as a parameter, in seconds since the epoch."""
     if text is None:
         return None
+    # a plus in a URL is decoded as a space
+    iso_text = text.replace(" ", "+") if "T" in text else text
     try:
-        at = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+        at = datetime.fromisoformat(iso_text)
+        if at.tzinfo is None:
+            at = at.replace(tzinfo=UTC)
+        return at.timestamp()
     except (ValueError, OverflowError):
         message = f"{name} is {text[:50]!r}; it must be a time such as 2026-01-31T12:00:00Z"
         raise Refused(422, "invalid_request", message) from None

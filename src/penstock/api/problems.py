@@ -1,6 +1,6 @@
-"""RFC 9457: whatever goes wrong is answered as a problem document that says what to do.
+"""Problem documents (RFC 9457): every error is answered with one that says what to do.
 
-`code` is the word that a program can rely on; `detail` is for people and may change.
+Programs can rely on `code`; `detail` is for people and may change.
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ log = logging.getLogger("penstock.api")
 
 MEDIA_TYPE = "application/problem+json"
 SAFE_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
-"""Headers of all answers, also of problems that no middleware sees, such as those of a request that
-couldn't be read.
-"""
+"""Headers of all answers, also of those that no middleware sees, as to a malformed request."""
 STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.InvalidWorkflow: (422, "invalid_workflow"),
     errors.InvalidInput: (422, "invalid_input"),
@@ -54,19 +52,18 @@ class Refused(Exception):
         detail: str,
         *,
         headers: Mapping[str, str] | None = None,
-        **more: Any,
+        **members: Any,
     ) -> None:
         super().__init__(detail)
-        self.status, self.code, self.detail, self.headers, self.more = (
-            status,
-            code,
-            detail,
-            headers,
-            more,
-        )
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = headers
+        self.members = members
+        """Further members of the problem document."""
 
 
-def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
+def problem(status: int, code: str, detail: str, **members: Any) -> dict[str, Any]:
     title = HTTPStatus(status).phrase
     return {
         "type": "about:blank",
@@ -74,22 +71,27 @@ def problem(status: int, code: str, detail: str, **more: Any) -> dict[str, Any]:
         "status": status,
         "detail": detail,
         "code": code,
-        **more,
+        **members,
     }
 
 
 def problem_response(
-    status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None, **more: Any
+    status: int,
+    code: str,
+    detail: str,
+    *,
+    headers: Mapping[str, str] | None = None,
+    **members: Any,
 ) -> Response:
-    body = msgspec.json.encode(problem(status, code, _clean(detail), **more))
+    body = msgspec.json.encode(problem(status, code, _clean(detail), **members))
     return Response(body, status, {**SAFE_HEADERS, **(headers or {})}, MEDIA_TYPE)
 
 
 def problem_of(error: Exception) -> dict[str, Any]:
-    """The problem document of an error inside a larger answer, such as one of a batch."""
+    """The problem document of an error inside a larger answer, such as that to a batch."""
     response = answer_to(error)
-    found: dict[str, Any] = msgspec.json.decode(bytes(response.body))
-    return found
+    document: dict[str, Any] = msgspec.json.decode(bytes(response.body))
+    return document
 
 
 def install(app: FastAPI) -> None:
@@ -101,60 +103,64 @@ def install(app: FastAPI) -> None:
 
 
 def answer_to(error: Exception) -> Response:
-    """The problem document of whatever was raised."""
+    """The answer to any exception: a problem document."""
     if isinstance(error, Refused):
         return problem_response(
-            error.status, error.code, error.detail, headers=error.headers, **error.more
+            error.status, error.code, error.detail, headers=error.headers, **error.members
         )
     if isinstance(error, RequestValidationError):
         return _invalid_request(error)
     if isinstance(error, HTTPException):
         code = CODES.get(error.status_code, "invalid_request")
         return problem_response(error.status_code, code, str(error.detail), headers=error.headers)
+
     for kind in type(error).__mro__:
         if kind in STATUS:
-            return _ours(error, *STATUS[kind])
+            status, code = STATUS[kind]
+            return _answer_to_ours(error, status, code)
+
     log.error("a request broke", exc_info=error)
     return problem_response(
         500, "internal_error", "something broke in the service; its log has the details"
     )
 
 
-def _ours(error: Exception, status: int, code: str) -> Response:
+def _answer_to_ours(error: Exception, status: int, code: str) -> Response:
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         return problem_response(status, code, shown_outage(error), headers={"Retry-After": "1"})
-    headers = (
-        {"Retry-After": f"{error.retry_after:.0f}"}
-        if isinstance(error, errors.Overloaded)
-        else None
-    )
+
+    if isinstance(error, errors.Overloaded):
+        headers = {"Retry-After": f"{error.retry_after:.0f}"}
+        return problem_response(status, code, str(error), headers=headers)
+
     if isinstance(error, errors.InvalidWorkflow):
-        problems = [msgspec.to_builtins(each) for each in error.problems]
-        count = len(error.problems)
-        first = f"{count:,} problems; the first: " if count > 1 else ""
-        detail = first + (error.problems[0].message if error.problems else str(error))
+        problems = [msgspec.to_builtins(problem) for problem in error.problems]
+        detail = error.problems[0].message if error.problems else str(error)
+        if len(problems) > 1:
+            detail = f"{len(problems):,} problems; the first: {detail}"
         return problem_response(status, code, detail, problems=problems)
+
     if isinstance(error, errors.InvalidInput) and error.problems:
-        return problem_response(
-            status, code, str(error), problems=[msgspec.to_builtins(it) for it in error.problems]
-        )
-    return problem_response(status, code, str(error), headers=headers)
+        problems = [msgspec.to_builtins(problem) for problem in error.problems]
+        return problem_response(status, code, str(error), problems=problems)
+
+    return problem_response(status, code, str(error))
 
 
 def _invalid_request(error: RequestValidationError) -> Response:
     problems = [
         {
             "code": "invalid_request",
-            "path": ".".join(map(str, each["loc"])),
-            "message": each["msg"],
+            "path": ".".join(map(str, mistake["loc"])),
+            "message": mistake["msg"],
             "node_id": None,
         }
-        for each in error.errors()
+        for mistake in error.errors()
     ]
-    detail = "; ".join(f"{each['path']}: {each['message']}" for each in problems[:3])
+    detail = "; ".join(f"{problem['path']}: {problem['message']}" for problem in problems[:3])
     return problem_response(422, "invalid_request", detail, problems=problems)
 
 
 def _clean(text: str) -> str:
-    """A text without half characters, which can't be encoded."""
+    """A text without lone surrogates, which can't be encoded."""
     return text.encode("utf-8", "backslashreplace").decode()

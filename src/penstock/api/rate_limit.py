@@ -1,10 +1,8 @@
 """The rate limit: a sliding window for each key, or each address where there is no key.
 
-The limit is exact in any window.
-
-Calls that change something and calls that read are counted apart. A call for many items counts as
-many calls. Open routes aren't counted: a health check that is told to wait looks like a service
-that is down.
+The limit is exact in any window. Calls that change something and calls that read are counted apart.
+A call for many items counts as many calls. Open routes aren't counted: a health check that is told
+to wait looks like a service that is down.
 """
 
 from __future__ import annotations
@@ -26,57 +24,60 @@ from penstock.api.client_address import limited_part
 from penstock.api.problems import Refused, problem_response
 from penstock.config import Settings
 
-CHANGES, READS = "60/minute", "600/minute"
+CHANGES = "60/minute"
+READS = "600/minute"
 OFF: Final = "off"
 SWEEP_EACH = 1024
 CHARGE: Final = "penstock.charge"
-"""Where a request carries a call that counts it as more than one."""
+"""The key in a request's ASGI scope for a function that counts further calls."""
 
 
 def limits_of(settings: Settings) -> tuple[RateLimitItem | None, RateLimitItem | None]:
     """The rate limits for changes and for reads; None is no limit.
 
-    On loopback only what is set; `off` for changes is off for reads.
+    On loopback there are no default limits. If changes are `off`, reads are too by default.
     """
     local = is_loopback(settings.host)
-    changes = settings.rate_limit or (OFF if local else CHANGES)
-    reads = settings.rate_limit_reads or (OFF if local or changes == OFF else READS)
-    return _item(changes), _item(reads)
+    default_changes = OFF if local else CHANGES
+    changes = settings.rate_limit or default_changes
+    default_reads = OFF if local or changes == OFF else READS
+    reads = settings.rate_limit_reads or default_reads
+    return _parse_limit(changes), _parse_limit(reads)
 
 
-def _item(text: str) -> RateLimitItem | None:
+def _parse_limit(text: str) -> RateLimitItem | None:
     return None if text == OFF else parse(text)
 
 
 class Entered(NamedTuple):
-    """Whether calls were let in, and how full their window is."""
+    """The result of entering a window: whether the calls were let in, and how full it is."""
 
     let_in: bool
     used: int
     """Calls in the window now."""
     reset_seconds: float
-    """Seconds until the oldest of them leaves it."""
+    """Seconds until the oldest call leaves the window."""
 
 
 class RateLimitStorage(Protocol):
     """Counts calls in sliding windows."""
 
     async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
-        """Let this many calls in if they fit into the window; none only looks."""
+        """Let this many calls in if they fit into the window; an amount of 0 only looks."""
 
 
 class MemoryRateLimitStorage:
     """Sliding windows in this process's memory.
 
-    The `limits` library's own starts a task or a thread for every call, goes by the clock on the
-    wall, and either forgets an entry now and then when many come at once, or never forgets an
-    address.
+    It replaces that of the `limits` library, which starts a task or a thread for every call, uses
+    wall-clock time, and either forgets an entry now and then when many come at once, or never
+    forgets an address.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._entries: dict[str, tuple[int, deque[float]]] = {}
-        """Windows by key: seconds and the times of those let through, the oldest first."""
+        """Windows by key: their seconds, and the times of calls let in, the oldest first."""
         self._until_sweep = SWEEP_EACH
 
     async def enter(self, key: str, limit: int, seconds: int, amount: int = 1) -> Entered:
@@ -87,7 +88,8 @@ class MemoryRateLimitStorage:
         if let_in and amount:
             self._entries[key] = seconds, times
             times.extend([now] * amount)
-        return Entered(let_in, len(times), times[0] + seconds - now if times else 0.0)
+        reset_seconds = times[0] + seconds - now if times else 0.0
+        return Entered(let_in, len(times), reset_seconds)
 
     def _window(self, key: str, oldest: float) -> deque[float]:
         times = self._entries[key][1] if key in self._entries else deque()
@@ -96,18 +98,14 @@ class MemoryRateLimitStorage:
         return times
 
     def _sweep(self) -> None:
-        """Delete empty windows now and then, so that addresses that are gone don't stay."""
+        """Delete empty windows now and then, so that unused addresses don't pile up."""
         self._until_sweep -= 1
         if self._until_sweep > 0:
             return
         now = self._clock()
-        gone = [
-            key
-            for key, (seconds, times) in self._entries.items()
-            if not times or times[-1] < now - seconds
-        ]
-        for key in gone:
-            del self._entries[key]
+        for key, (seconds, times) in list(self._entries.items()):
+            if not times or times[-1] < now - seconds:
+                del self._entries[key]
         self._until_sweep = max(SWEEP_EACH, len(self._entries))
 
 
@@ -122,7 +120,9 @@ class RateLimitMiddleware:
         reads: RateLimitItem | None,
         storage: RateLimitStorage | None = None,
     ) -> None:
-        self._app, self._changes, self._reads = app, changes, reads
+        self._app = app
+        self._changes = changes
+        self._reads = reads
         self._storage = storage or MemoryRateLimitStorage()
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
@@ -130,8 +130,10 @@ class RateLimitMiddleware:
         if limit is None:
             await self._app(scope, receive, send)
             return
+
         kind = "changes" if limit is self._changes else "reads"
-        key, amount = limit.key_for(kind, who(scope[CALLER])), 0 if _is_open(scope) else 1
+        key = limit.key_for(kind, who(scope[CALLER]))
+        amount = 0 if _is_open(scope) else 1
         let_in, used, reset_seconds = await self._storage.enter(
             key, limit.amount, limit.get_expiry(), amount
         )
@@ -146,8 +148,7 @@ class RateLimitMiddleware:
             await send(message)
 
         scope[CHARGE] = partial(self._charge, limit, kind, key, headers)
-        seconds = max(1, math.ceil(reset_seconds))
-        app = self._app if let_in else _refusal(limit, kind, seconds)
+        app = self._app if let_in else _refusal(limit, kind, _whole_seconds(reset_seconds))
         await app(scope, receive, send_with)
 
     async def _charge(
@@ -158,50 +159,61 @@ class RateLimitMiddleware:
         headers: list[tuple[bytes, bytes]],
         amount: int,
     ) -> None:
-        """Count as many calls more as this one stands for."""
+        """Count `amount` further calls, as this one stands for many."""
         if amount >= limit.amount:
-            detail = f"this counts as {amount + 1:,} calls, and {limit.amount:,} are allowed; send fewer at once"
-            raise Refused(413, "batch_too_large", detail)
+            raise Refused(
+                413,
+                "batch_too_large",
+                f"this counts as {amount + 1:,} calls, and {limit.amount:,} are allowed;"
+                " send fewer at once",
+            )
+
         entered = await self._storage.enter(key, limit.amount, limit.get_expiry(), amount)
         headers[1] = (headers[1][0], str(max(0, limit.amount - entered.used)).encode())
         if not entered.let_in:
-            seconds = max(1, math.ceil(entered.reset_seconds))
-            detail = f"this counts as {amount + 1:,} calls; {_told(limit, kind, seconds)}"
+            seconds = _whole_seconds(entered.reset_seconds)
+            detail = f"this counts as {amount + 1:,} calls; {_explain(limit, kind, seconds)}"
             raise Refused(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
 
     def _limit(self, scope: Request) -> RateLimitItem | None:
-        found: Found | None = scope.get(ROUTE)
-        changes = found.rule.changes if found else scope["method"] not in READING
+        route: Found | None = scope.get(ROUTE)
+        changes = route.rule.changes if route else scope["method"] not in READING
         return self._changes if changes else self._reads
 
 
 def _is_open(scope: Request) -> bool:
-    found: Found | None = scope.get(ROUTE)
-    return found is not None and found.scope == OPEN
+    route: Found | None = scope.get(ROUTE)
+    return route is not None and route.scope == OPEN
 
 
 def who(caller: Caller) -> str:
-    return f"key:{caller.key_id}" if caller.key_id else f"address:{limited_part(caller.address)}"
+    """The caller, as the rate limit counts: its key, or the network of its address."""
+    if caller.key_id:
+        return f"key:{caller.key_id}"
+    return f"address:{limited_part(caller.address)}"
+
+
+def _whole_seconds(seconds: float) -> int:
+    return max(1, math.ceil(seconds))
 
 
 def _refusal(limit: RateLimitItem, kind: str, seconds: int) -> ASGIApp:
-    return problem_response(
-        429, "rate_limited", _told(limit, kind, seconds), headers={"Retry-After": str(seconds)}
-    )
+    detail = _explain(limit, kind, seconds)
+    return problem_response(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
 
 
-def _told(limit: RateLimitItem, kind: str, seconds: int) -> str:
-    what = "calls that change something" if kind == "changes" else "calls that read"
+def _explain(limit: RateLimitItem, kind: str, seconds: int) -> str:
+    calls = "calls that change something" if kind == "changes" else "calls that read"
     return (
-        f"{limit.amount} {what} per {limit.get_expiry()} seconds are allowed; wait for {seconds} s"
+        f"{limit.amount} {calls} per {limit.get_expiry()} seconds are allowed; wait for {seconds} s"
     )
 
 
 async def charge(scope: Request, items: int) -> None:
-    """Charge a call for many items as many calls.
+    """Count a call for many items as many calls. Call it before anything is done.
 
-    Raises `Refused`; to be called before anything is done.
+    Raises `Refused`.
     """
-    more: Callable[[int], Awaitable[None]] | None = scope.get(CHARGE)
-    if more is not None and items > 1:
-        await more(items - 1)
+    count_further: Callable[[int], Awaitable[None]] | None = scope.get(CHARGE)
+    if count_further is not None and items > 1:
+        await count_further(items - 1)

@@ -1,7 +1,7 @@
 """The rate limit's storage in Redis: all API processes together let in no more than the limit.
 
-While Redis is away each process goes by a window of its own: a limit that is too generous for a while does less harm
-than a service that answers nobody.
+While Redis is unavailable, each process counts in a window of its own: a limit that is too generous
+for a while does less harm than a service that answers nobody.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ log = logging.getLogger("penstock.api")
 PREFIX = "penstock:{limits}:"
 PATIENCE_SECONDS = 1.0
 AWAY_SECONDS = 1.0
-"""How long a Redis that failed isn't asked again: calls shouldn't each wait for it."""
+"""How long Redis isn't asked again after a failure, so that not every call waits for it."""
 MICRO = 1_000_000
 
 
 class RedisRateLimitStorage:
-    """Sliding windows in Redis, and in memory while Redis is away."""
+    """Sliding windows in Redis, and in memory while Redis is unavailable."""
 
     def __init__(self, client: Redis, clock: Callable[[], float] = time.monotonic) -> None:
-        """The client is closed with this."""
-        self._client, self._clock = client, clock
+        """`close` closes the client too."""
+        self._client = client
+        self._clock = clock
         source = Path(__file__).with_name("window.lua").read_text(encoding="utf-8")
         self._script = client.register_script(source)
         self._own = MemoryRateLimitStorage(clock)
@@ -42,11 +43,10 @@ class RedisRateLimitStorage:
 
     @classmethod
     def at(cls, url: str) -> Self:
-        return cls(
-            async_client(
-                url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS
-            )
+        client = async_client(
+            url, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS
         )
+        return cls(client)
 
     async def close(self) -> None:
         await close_client(self._client)
@@ -65,14 +65,13 @@ class RedisRateLimitStorage:
         return await self._own.enter(key, limit, seconds, amount)
 
     def _note(self, error: Exception | None) -> None:
-        """Says once that Redis is away, and once that it is back."""
+        """Log once that Redis doesn't answer, and once that it does again."""
         if error is not None:
             self._away_until = self._clock() + AWAY_SECONDS
             if not self._away:
-                told = f"{type(error).__name__} {error}".strip()
                 log.warning(
-                    "Redis doesn't answer the rate limit; this process goes by its own window: %s",
-                    told,
+                    "Redis doesn't answer the rate limit; this process uses its own window: %s",
+                    f"{type(error).__name__} {error}".strip(),
                 )
         elif self._away:
             log.info("the rate limit is shared through Redis again")

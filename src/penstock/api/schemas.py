@@ -1,15 +1,14 @@
-"""The shapes of the API.
+"""The schemas of answers, as Pydantic models for the OpenAPI document.
 
-What a body must be is a JSON Schema (`body_schemas`): it describes and it checks. What answers are
-is Pydantic, for the OpenAPI document; an answer isn't checked against it at run time, the tests do
-that.
+Answers aren't checked against them at run time; the tests do that. The schemas of request bodies
+are JSON Schemas (`body_schemas`), and bodies are checked against them.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 
 class Problem(BaseModel):
@@ -46,8 +45,8 @@ class Node(BaseModel):
     error: Error | None = None
     reason: str | None = Field(
         default=None,
-        description="Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler`"
-        " (none of those that do has its handler).",
+        description="Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue)"
+        " or `no_handler` (none of those that do has its handler).",
     )
     reason_text: str | None = Field(
         default=None, description="The same in words, where it says what to do."
@@ -292,8 +291,8 @@ class Queue(BaseModel):
     running: int
     workers: int = Field(description="Live workers that serve it.")
     reason: str | None = Field(
-        description="Why something in it isn't taken: `no_worker`, or `no_handler` if no worker of the queue has the"
-        " handler of some task."
+        description="Why something in it isn't taken: `no_worker`,"
+        " or `no_handler` if no worker of the queue has the handler of some task."
     )
     reason_text: str | None = Field(description="The same in words.")
 
@@ -330,9 +329,10 @@ class Health(BaseModel):
 
 
 def page_of(model: type[BaseModel]) -> type[BaseModel]:
-    """`{"items": […], "next_cursor": …}` of these."""
-    fields = {"items": (list[model], ...), "next_cursor": (str | None, None)}  # type: ignore[valid-type]
-    from pydantic import create_model  # noqa: PLC0415
-
-    made: type[BaseModel] = create_model(f"{model.__name__}Page", **fields)  # type: ignore[call-overload]
-    return made
+    """The schema of a page of a list: `{"items": […], "next_cursor": …}`."""
+    fields: dict[str, Any] = {
+        "items": (list[model], ...),  # type: ignore[valid-type]
+        "next_cursor": (str | None, None),
+    }
+    page: type[BaseModel] = create_model(f"{model.__name__}Page", **fields)
+    return page

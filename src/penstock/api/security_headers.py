@@ -1,4 +1,4 @@
-"""Headers that every answer has, unless its route says otherwise: what an API answers is data, and for one reader."""
+"""Security headers of every answer, unless its route sets them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ class SecurityHeadersMiddleware:
         async def send_with(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = list(message.get("headers", ()))
-                given = {name for name, _ in headers}
-                message["headers"] = headers + [
-                    pair for pair in DEFAULTS.items() if pair[0] not in given
-                ]
+                present = {name for name, _ in headers}
+                for name, value in DEFAULTS.items():
+                    if name not in present:
+                        headers.append((name, value))
+                message["headers"] = headers
             await send(message)
 
         await self._app(scope, receive, send_with)

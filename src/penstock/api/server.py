@@ -32,10 +32,7 @@ BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """A uvicorn server that leaves signals to us, and ends streams first.
-
-    They would never end by themselves.
-    """
+    """A uvicorn server that doesn't handle signals, and says when it is ready."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -53,12 +50,12 @@ class Server(uvicorn.Server):
 def bind(host: str, port: int) -> socket.socket:
     """The socket of the server, bound before anything else starts.
 
-    So a port in use is a clear error, and port 0 is known.
+    So a port in use is a clear error, and the port that stands for port 0 is known.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without its protocol, asyncio doesn't set TCP_NODELAY on what it accepts (its sockets take it
-    # from this one): an answer's body would then wait for the client's delayed acknowledgement of
-    # its head, 40 ms each time.
+    # Without the protocol, asyncio doesn't set TCP_NODELAY on accepted connections, which inherit
+    # it: an answer's body would then wait for the client's delayed acknowledgement of its head,
+    # 40 ms each time.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -87,25 +84,27 @@ async def serving(
     async with contextlib.AsyncExitStack() as stack:
         fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
         rate_limit_storage: RateLimitStorage | None = None
-        if topology_of(stores).is_shared:  # others may work on the same stores
+        if topology_of(stores).is_shared:  # other processes may use the same stores
             fleet = ScaledFleet(stores, settings.worker_dead_seconds)
             rate_limit_storage = await stack.enter_async_context(shared_rate_limit(settings))
-        over = serving_over(
+        api = serving_over(
             engine.service, fleet, settings, listening, engine.metrics, rate_limit_storage
         )
-        yield await stack.enter_async_context(over)
+        yield await stack.enter_async_context(api)
 
 
 @contextlib.asynccontextmanager
 async def shared_rate_limit(settings: Settings) -> AsyncIterator[RateLimitStorage | None]:
-    """The rate limit's storage in the Redis that the store is on.
+    """The rate limit's storage in the Redis of the store.
 
-    None on other stores: then each process counts alone.
+    None on other stores: then each process counts by itself.
     """
     if not is_redis(settings.store):
         yield None
         return
-    from penstock.api.redis_rate_limit import RedisRateLimitStorage  # noqa: PLC0415 -- needs redis, an extra
+
+    # imported here, as it needs redis, an extra
+    from penstock.api.redis_rate_limit import RedisRateLimitStorage  # noqa: PLC0415
 
     rate_limit_storage = RedisRateLimitStorage.at(settings.store)
     try:
@@ -115,7 +114,7 @@ async def shared_rate_limit(settings: Settings) -> AsyncIterator[RateLimitStorag
 
 
 @contextlib.asynccontextmanager
-async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
+async def serving_over(  # noqa: PLR0913, PLR0917 -- the parts that it is built of
     service: Service,
     fleet: Fleet,
     settings: Settings,
@@ -123,12 +122,12 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
     measured: Metrics | None,
     rate_limit_storage: RateLimitStorage | None = None,
 ) -> AsyncIterator[Server]:
-    """The API over a service, as `serving`, whoever does the work.
+    """The API over a service, for as long as the block lasts.
 
     `rate_limit_storage` is given if other processes share it.
     """
     await require_keys(settings, service.keys)
-    await service.keys.exist()  # so that it is known whether there are any when the store goes away
+    await service.keys.exist()  # so that the answer is known if the store becomes unavailable
     audit_log = AuditLog(service.stores.cold)
     metrics = Exposition(measured).render if measured else None
     app = create_app(
@@ -153,27 +152,29 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- what it is made of
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=int(settings.shutdown_grace_seconds) or 1,
     )
-    logging.getLogger("uvicorn.error").setLevel(
-        logging.WARNING
-    )  # that it starts and stops is ours to say
+    # we log ourselves that the server starts and stops
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
     server = Server(config)
     task = asyncio.create_task(server.serve(sockets=[listening]))
-    cold, now = service.stores.cold, service.stores.hot.now
-    forgetting = asyncio.create_task(
+
+    retention = asyncio.create_task(
         run_audit_retention(
-            cold, settings.audit_retention_days, now, each_seconds=settings.retention_check_seconds
+            service.stores.cold,
+            settings.audit_retention_days,
+            service.stores.hot.now,
+            each_seconds=settings.retention_check_seconds,
         )
     )
     try:
         await server.ready.wait()
         yield server
     finally:
-        forgetting.cancel()
-        service.live_events.close()
-        service.executions.give_up()  # who waits for an end is told how far it is
+        retention.cancel()
+        service.live_events.close()  # streams would never end by themselves
+        service.executions.give_up()  # a caller that waits for an end gets the current state
         server.should_exit = True
         await task
-        await asyncio.gather(forgetting, return_exceptions=True)
+        await asyncio.gather(retention, return_exceptions=True)
         await audit_log.drain()
 
 

@@ -1,4 +1,4 @@
-"""The shapes of what charts are made of, as in `schemas`."""
+"""The schemas of statistics, as in `schemas`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,12 @@ class HopBucket(HopTimes):
 
 
 class Hops(HopTimes):
-    """From the moment that a node may start to its start by a worker, of some executions of each bucket."""
+    model_config = {
+        "json_schema_extra": {
+            "description": "From the moment that a node may start to its start by a worker,"
+            " of some executions of each bucket."
+        }
+    }
 
     samples: int
     series: list[HopBucket]

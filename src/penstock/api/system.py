@@ -48,13 +48,13 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
     async def me(request: Request) -> Response:
         """`open`: no key was sent, and on this machine none is needed."""
         caller: Caller = request.scope[CALLER]
-        allowed = [scope for scope in SCOPES if includes(caller.scopes, scope)]
-        shown = {
+        view = {
             "open": not caller.key_id,
             "key_id": caller.key_id or None,
             "name": caller.name or None,
+            "scopes": [scope for scope in SCOPES if includes(caller.scopes, scope)],
         }
-        return answer({**shown, "scopes": allowed})
+        return answer(view)
 
     @router.get(
         "/audit",
@@ -82,7 +82,8 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
             before=number_cursor(cursor),
             limit=limit + 1,
         )
-        return answer(page(await cold.audit(search), limit, _audit_item, lambda line: line.id))
+        lines = await cold.audit(search)
+        return answer(page(lines, limit, _audit_view, lambda line: line.id))
 
     return router
 
@@ -122,16 +123,20 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
         body = await bodies.read(request, body_schemas.KEY)
         key, token = await service.keys.create(body["name"], body["scopes"])
         note(request.scope, f"keys/{key.id}", name=key.name, scopes=list(key.scopes))
-        return answer(
-            {"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token}, 201
-        )
+        view = {
+            "id": key.id,
+            "name": key.name,
+            "scopes": list(key.scopes),
+            "key": token,
+        }
+        return answer(view, 201)
 
     @router.delete(
         "/{key_id}", **operation("revoke_key", "Revoke an API key", {204: None}, errors=(404,))
     )
     async def revoke(key_id: str, request: Request) -> Response:
-        named = [key.name for key in await service.keys.list() if key.id == key_id]
-        note(request.scope, name=named[0] if named else None)
+        names = [key.name for key in await service.keys.list() if key.id == key_id]
+        note(request.scope, name=names[0] if names else None)
         if not await service.keys.revoke(key_id):
             raise NotFound(f"there is no key {key_id!r} that could be revoked")
         return Response(status_code=204)
@@ -139,7 +144,7 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
     return router
 
 
-def _audit_item(line: AuditLine) -> dict[str, Any]:
+def _audit_view(line: AuditLine) -> dict[str, Any]:
     return {
         "id": line.id,
         "at": time_text(line.at),

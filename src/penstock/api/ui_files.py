@@ -1,11 +1,12 @@
-"""The built UI under /ui/: files of the package, and index.html for every other address, which its script reads.
+"""The built UI under /ui/: files of the package, and index.html for every other path.
 
-The UI may load and call nothing but this service, and runs no script that isn't one of these files: whatever an
-output or an id holds, it is text.
+The script of the UI reads the path. The UI may load from and call only this service, and runs no
+script that isn't one of these files, so an output or an id can't inject one.
 
-Built files have plain names, such as `assets/index.js`. They are served in a folder that is named after the content of
-all of them, `assets/<version>/index.js`, and refer to each other by relative addresses. So browsers may cache them for
-ever, and a tab that was opened before an update can't load half of its script from the new version: it gets a 404.
+Built files have plain names, such as `assets/index.js`. They are served in a folder that is named
+after a hash of all of them, `assets/<version>/index.js`, and refer to each other by relative
+addresses. So browsers may cache them forever, and a tab that was opened before an update can't load
+parts of its script from the new version: it gets a 404.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ TYPES = {
     ".txt": "text/plain; charset=utf-8",
 }
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+    " connect-src 'self'; font-src 'self'; worker-src 'self';"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -55,12 +57,12 @@ class File(NamedTuple):
 
 
 class UiFiles:
-    """The files of a built UI, each read once, when it is first asked for."""
+    """The files of a built UI, each read once, when it is first requested."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._read: dict[str, File] = {}
-        # Only what is there now can be asked for: a path is never joined with what somebody sent.
+        # Only files that exist now are served: a path is never joined with what a client sent.
         self._names = frozenset(
             path.relative_to(folder).as_posix()
             for path in folder.rglob("*")
@@ -72,25 +74,26 @@ class UiFiles:
         """A hash over the names and contents of all assets."""
         digest = hashlib.sha256()
         for name in sorted(self._names):
-            if name.startswith(ASSETS):
-                content = (self._folder / name).read_bytes()
-                digest.update(f"{name}\0{len(content)}\0".encode())
-                digest.update(content)
+            if not name.startswith(ASSETS):
+                continue
+            content = (self._folder / name).read_bytes()
+            digest.update(f"{name}\0{len(content)}\0".encode())
+            digest.update(content)
         return digest.hexdigest()[:VERSION_LENGTH]
 
     def find(self, path: str) -> File:
-        """The file for a path behind /ui/; index.html for every path that isn't a file's."""
+        """The file for a path under /ui/; index.html for every path that isn't a file's."""
         name = self._name_of(path)
         if name is None or name not in self._names:
             raise NotFound(
-                f"the UI has no file {path!r}; Penstock may have been updated: load the page again"
+                f"the UI has no file {path!r}; Penstock may have been updated: reload the UI"
             )
         if name not in self._read:
             self._read[name] = self._load(name)
         return self._read[name]
 
     def _name_of(self, path: str) -> str | None:
-        """The name in the folder: that of an asset is without the version. None for an asset of another version."""
+        """The name in the folder, without the version; None for an asset of another version."""
         if not path.startswith(ASSETS):
             return path if path in self._names else INDEX
         versioned = f"{ASSETS}{self.version}/"
@@ -111,7 +114,7 @@ class UiFiles:
         return File(plain, gzip.compress(plain, mtime=0), headers)
 
     def _with_addresses(self, index: bytes) -> bytes:
-        """index.html is served at many addresses, so the files that it names need absolute ones."""
+        """index.html with absolute addresses, as it is served at many paths."""
         assets = f'"/ui/{ASSETS}{self.version}/'.encode()
         return index.replace(f'"./{ASSETS}'.encode(), assets).replace(b'"./', b'"/ui/')
 

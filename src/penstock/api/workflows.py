@@ -1,4 +1,4 @@
-"""Definitions over HTTP."""
+"""Workflows over HTTP."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Tag = Annotated[
 def routes(service: Service, bodies: Bodies) -> APIRouter:
     router = APIRouter(prefix="/workflows", tags=["workflows"])
     _put_routes(router, service.workflows, bodies)
-    _graph_routes(router, service.workflows)  # before the names, which may have slashes in them
+    _graph_routes(router, service.workflows)  # before the names, which may contain slashes
     _named_routes(router, service.workflows)
     return router
 
@@ -52,32 +52,28 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
             body=body_schemas.DOCUMENT,
         ),
     )
-    async def put(
+    async def put_workflow(
         request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
     ) -> Response:
         """The same content again is the same version (200); changed content is the next (201)."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
-        note(
-            request.scope, f"workflows/{document.get('name', '')}"
-        )  # if it is refused, this is what it was about
-        made = await workflows.put(
+        # for the audit log, if the document is refused
+        note(request.scope, f"workflows/{document.get('name', '')}")
+        put = await workflows.put(
             document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
         )
-        note(
-            request.scope,
-            f"workflows/{made.plan.name}",
-            version=made.stored.version,
-            created=made.created,
-        )
-        shown = {
-            "name": made.plan.name,
-            "version": made.stored.version,
-            "created": made.created,
-            "created_at": time_text(made.stored.created_at),
-            "warnings": _problems(made.warnings),
-            "aliases": _aliases(await workflows.aliases(made.plan.name)),
+        name = put.plan.name
+        version = put.stored.version
+        note(request.scope, f"workflows/{name}", version=version, created=put.created)
+        view = {
+            "name": name,
+            "version": version,
+            "created": put.created,
+            "created_at": time_text(put.stored.created_at),
+            "warnings": _problem_views(put.warnings),
+            "aliases": _aliases_view(await workflows.aliases(name)),
         }
-        return answer(shown, 201 if made.created else 200)
+        return answer(view, 201 if put.created else 200)
 
     @router.post(
         "/validate",
@@ -93,7 +89,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
-        shown: dict[str, Any] = {
+        view: dict[str, Any] = {
             "valid": True,
             "name": None,
             "nodes": 0,
@@ -104,11 +100,13 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
             checked = await workflows.check(
                 document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
             )
-            shown |= {"name": checked.plan.name, "nodes": len(checked.plan.nodes)}
-            shown["warnings"] = _problems(checked.warnings)
+            view["name"] = checked.plan.name
+            view["nodes"] = len(checked.plan.nodes)
+            view["warnings"] = _problem_views(checked.warnings)
         except InvalidWorkflow as error:
-            shown |= {"valid": False, "problems": _problems(error.problems)}
-        return answer(shown)
+            view["valid"] = False
+            view["problems"] = _problem_views(error.problems)
+        return answer(view)
 
     @router.get(
         "",
@@ -120,7 +118,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
     )
     async def listed(cursor: Cursor = None, limit: Limit = 50) -> Response:
         rows = await workflows.page(text_cursor(cursor), limit + 1)
-        return answer(page(rows, limit, _row, lambda row: row.name))
+        return answer(page(rows, limit, _row_view, lambda row: row.name))
 
     @router.put(
         "/{name:path}/aliases/{alias}",
@@ -134,15 +132,17 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
     )
     async def set_alias(name: str, alias: Alias, request: Request) -> Response:
         body = await bodies.read(request, body_schemas.ALIAS)
-        weights = (
-            {int(k): v for k, v in body["weights"].items()}
-            if "weights" in body
-            else {body["version"]: 100}
-        )
-        before = (await workflows.aliases(name)).get(alias)
-        note(request.scope, old=_weights(before) if before else None, new=_weights(weights))
+        if "weights" in body:
+            weights = {int(version): share for version, share in body["weights"].items()}
+        else:
+            weights = {body["version"]: 100}
+
+        aliases = await workflows.aliases(name)
+        old = aliases.get(alias)
+        new = _weights_view(weights)
+        note(request.scope, old=_weights_view(old) if old else None, new=new)
         await workflows.set_alias(name, alias, weights)
-        return answer({"name": name, "alias": alias, "weights": _weights(weights)})
+        return answer({"name": name, "alias": alias, "weights": new})
 
 
 def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
@@ -175,18 +175,18 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     async def versions(name: str, request: Request) -> Response:
         if not is_route_word(request, "versions"):
             return await get(f"{name}/versions", request.query_params.get("version"))
-        found, aliases = await workflows.versions(name), await workflows.aliases(name)
-        items = [
-            {
-                "version": each.version,
-                "created_at": time_text(each.created_at),
-                "content_hash": each.content_hash,
-                "aliases": sorted(
-                    alias for alias, weights in aliases.items() if weights.get(each.version)
-                ),
+        stored_versions = await workflows.versions(name)
+        aliases = await workflows.aliases(name)
+        items: list[dict[str, Any]] = []
+        for stored in stored_versions:
+            version = stored.version
+            item = {
+                "version": version,
+                "created_at": time_text(stored.created_at),
+                "content_hash": stored.content_hash,
+                "aliases": sorted(alias for alias in aliases if aliases[alias].get(version)),
             }
-            for each in found
-        ]
+            items.append(item)
         return answer({"items": items, "next_cursor": None})
 
     @router.delete(
@@ -196,8 +196,9 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     async def remove_alias(name: str, alias: Alias, request: Request) -> Response:
         if not is_route_word(request, "aliases", -2):
             return await delete(f"{name}/aliases/{alias}", request)
-        before = (await workflows.aliases(name)).get(alias)
-        note(request.scope, old=_weights(before) if before else None)
+        aliases = await workflows.aliases(name)
+        old = aliases.get(alias)
+        note(request.scope, old=_weights_view(old) if old else None)
         await workflows.remove_alias(name, alias)
         return Response(status_code=204)
 
@@ -219,7 +220,8 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
     )
     async def delete(name: str, request: Request) -> Response:
         """It can't be started any more; executions of it go on and can be looked at."""
-        newest = (await workflows.aliases(name)).get(LATEST)
+        aliases = await workflows.aliases(name)
+        newest = aliases.get(LATEST)
         note(request.scope, f"workflows/{name}", latest=max(newest) if newest else None)
         await workflows.delete(name)
         return Response(status_code=204)
@@ -228,35 +230,35 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
 async def get_version(workflows: Workflows, name: str, tag: str | None) -> Response:
     stored, aliases = await workflows.get(name, tag)
     latest = max(aliases.get(LATEST) or {stored.version: 1})
-    shown = {
+    view = {
         "name": stored.name,
         "version": stored.version,
         "definition": json.loads(stored.document),
         "created_at": time_text(stored.created_at),
         "latest_version": latest,
-        "aliases": _aliases(aliases),
+        "aliases": _aliases_view(aliases),
     }
-    return answer(shown)
+    return answer(view)
 
 
-def _problems(problems: list[Problem]) -> list[dict[str, Any]]:
-    return [msgspec.to_builtins(each) for each in problems]
+def _problem_views(problems: list[Problem]) -> list[dict[str, Any]]:
+    return [msgspec.to_builtins(problem) for problem in problems]
 
 
-def _weights(weights: Weights) -> dict[str, int]:
+def _weights_view(weights: Weights) -> dict[str, int]:
     return {str(version): share for version, share in weights.items()}
 
 
-def _aliases(aliases: dict[str, Weights]) -> dict[str, dict[str, int]]:
-    return {name: _weights(weights) for name, weights in aliases.items()}
+def _aliases_view(aliases: dict[str, Weights]) -> dict[str, dict[str, int]]:
+    return {name: _weights_view(weights) for name, weights in aliases.items()}
 
 
-def _row(row: WorkflowRow) -> dict[str, Any]:
+def _row_view(row: WorkflowRow) -> dict[str, Any]:
     return {
         "name": row.name,
         "latest_version": row.latest,
         "versions": row.versions,
-        "aliases": _aliases({LATEST: {row.latest: 100}, **row.aliases}),
+        "aliases": _aliases_view({LATEST: {row.latest: 100}, **row.aliases}),
         "created_at": time_text(row.created_at),
         "updated_at": time_text(row.updated_at),
     }

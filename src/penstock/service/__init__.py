@@ -1,20 +1,20 @@
-"""Use cases over a store, without HTTP: the engine in a process and the API both stand on this.
+"""Use cases over a store, without HTTP: the embedded engine and the API are built on them.
 
-workflows    definitions, versions, aliases
-submissions  starting executions; `backlog` refuses more than a store should hold
-executions   looking at them, control requests, waiting for their end; `nodes`, at one node of them
-failures     which nodes failed, and why
-retries      running again what didn't complete; `dead_letters`, the dead letters, use it too
-live_events  the events that users follow, live
-statistics   how all of it does, for charts
-keys         who may ask
-commit_subscription    what orchestrators in other processes commit
+workflows            workflows, their versions and aliases
+submissions          starts of executions; `backlog` refuses more than a store should hold
+executions           views of executions, control requests, waiting for an end; `nodes`, one node
+failures             a search for nodes that failed, and why
+retries              retries of executions; `dead_letters` uses it for dead letters
+live_events          streams of state transitions
+statistics           counts and times, for charts
+keys                 API keys
+commit_subscription  commits of orchestrators in other processes
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
@@ -41,7 +41,7 @@ from penstock.stores.records import FeedEntry
 class Service:
     """All use cases over one set of stores."""
 
-    def __init__(  # noqa: PLR0913 -- what it is made of
+    def __init__(  # noqa: PLR0913 -- the parts that it is built of
         self,
         stores: Stores,
         plans: Plans,
@@ -51,18 +51,21 @@ class Service:
         *,
         sandbox: Sandbox | None = None,
     ) -> None:
-        """Without a `commit_feed` somebody calls `on_commit`: the orchestrator of this process."""
-        self.stores, self.plans, self.settings = stores, plans, settings
+        """Without a `commit_feed`, the orchestrator of this process calls `on_commit`."""
+        self.stores = stores
+        self.plans = plans
+        self.settings = settings
         self.sandbox: Sandbox = sandbox or request_sandbox_of(settings)
-        """The sandbox in which bodies and inputs are looked at, if that may take long."""
-        self.commit_subscription = (
-            CommitSubscription(commit_feed, self._on_remote_commit, self.look_again)
-            if commit_feed
-            else None
-        )
-        subscribed = (
-            self.commit_subscription.subscribed if self.commit_subscription else nullcontext
-        )
+        """The sandbox in which bodies and inputs are checked, if that may take long."""
+
+        self.commit_subscription: CommitSubscription | None = None
+        subscribed: Callable[[], AbstractContextManager[None]] = nullcontext
+        if commit_feed:
+            self.commit_subscription = CommitSubscription(
+                commit_feed, self._on_remote_commit, self.look_again
+            )
+            subscribed = self.commit_subscription.subscribed
+
         self.workflows = Workflows(stores, plans, settings, handlers)
         self.backlog = Backlog(
             stores,
@@ -89,13 +92,13 @@ class Service:
             self.executions.ended(execution)
 
     def _on_remote_commit(self, feed_entries: Sequence[FeedEntry]) -> None:
-        """Orchestrators in other processes have committed this."""
+        """Called with commits of orchestrators in other processes."""
         self.live_events.on_remote_commit(feed_entries)
         self.executions.on_remote_commit(feed_entries)
 
     async def look_again(self) -> None:
-        """A new owner has begun: whoever follows may have missed commits."""
-        self.submissions.unfinished.clear()  # one of them may have ended without our knowing
+        """Called when a new owner begins: commits may have been missed."""
+        self.submissions.unfinished.clear()  # any of them may have ended unseen
         await self.executions.look_again()
         self.live_events.look_again()
 

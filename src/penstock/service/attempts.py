@@ -1,7 +1,4 @@
-"""The attempts of a node, in order.
-
-From its lines in the history, and what is recorded of those that failed.
-"""
+"""The attempts of a node, in order: from its history lines and the recorded failures."""
 
 from __future__ import annotations
 
@@ -27,39 +24,55 @@ class _Attempt(msgspec.Struct):
 def attempts_of(run: NodeRun | None, lines: Iterable[Transition]) -> list[dict[str, Any]]:
     """The attempts of a node; `lines` are its history lines.
 
-    What failed before its first attempt, as a config can, is attempt 0.
+    A failure before the first attempt, such as that of a config, is attempt 0.
     """
     if run is None:
         return []
-    found: dict[int, _Attempt] = {}
+
+    attempts: dict[int, _Attempt] = {}
     for line in lines:
-        _note(found, line)
-    failures = {each.attempt: each for each in run.failures}
-    last = found.get(run.attempt)
+        _apply_line(attempts, line)
+
+    last = attempts.get(run.attempt)
     if last is not None and last.started_at is None:
         last.started_at = run.started_at
-    return [_view(each, failures.get(each.attempt), run) for each in found.values()]
+
+    failures = {failure.attempt: failure for failure in run.failures}
+    return [
+        _attempt_view(attempt, failures.get(attempt.attempt), run) for attempt in attempts.values()
+    ]
 
 
-def _note(found: dict[int, _Attempt], line: Transition) -> None:
+def _apply_line(attempts: dict[int, _Attempt], line: Transition) -> None:
     after = NodeState(line.after)
-    if after is NodeState.QUEUED:  # also again after a loss of data, with the number that it had
-        found[line.attempt] = _Attempt(line.attempt, after, queued_at=line.at)
+    if after is NodeState.QUEUED:
+        # after a loss of data an attempt is queued again, with the number that it had
+        attempts[line.attempt] = _Attempt(line.attempt, after, queued_at=line.at)
         return
     if not line.attempt and after is not NodeState.FAILED:
-        return  # it had no task: a data node, a kept one, or one that was skipped
-    attempt = found.setdefault(line.attempt, _Attempt(line.attempt, after))
+        return  # it had no task: a data node, a reused output, or a skipped node
+
+    attempt = attempts.setdefault(line.attempt, _Attempt(line.attempt, after))
     if after is NodeState.RUNNING:
-        attempt.state, attempt.started_at = after, line.at
-    elif (
-        line.before != NodeState.RETRYING and line.reason != Reason.REBUILT
-    ):  # a cancelled wait isn't part of the attempt
+        attempt.state = after
+        attempt.started_at = line.at
+        return
+
+    # a cancelled retry delay isn't part of the attempt
+    if line.before != NodeState.RETRYING and line.reason != Reason.REBUILT:
         attempt.state = NodeState.FAILED if after is NodeState.RETRYING else after
         attempt.finished_at = line.at
 
 
-def _view(attempt: _Attempt, failure: AttemptFailure | None, run: NodeRun) -> dict[str, Any]:
-    worker_id = run.worker_id if attempt.attempt == run.attempt else None
+def _attempt_view(
+    attempt: _Attempt, failure: AttemptFailure | None, run: NodeRun
+) -> dict[str, Any]:
+    worker_id = None
+    if failure:
+        worker_id = failure.worker_id
+    elif attempt.attempt == run.attempt:
+        worker_id = run.worker_id
+
     return {
         "attempt": attempt.attempt,
         "state": str(attempt.state),
@@ -68,5 +81,5 @@ def _view(attempt: _Attempt, failure: AttemptFailure | None, run: NodeRun) -> di
         "finished_at": time_text(attempt.finished_at),
         "at": time_text(failure.at) if failure else None,
         "error": error_view(failure.error) if failure else None,
-        "worker_id": failure.worker_id if failure else worker_id,
+        "worker_id": worker_id,
     }

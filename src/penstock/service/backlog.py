@@ -1,10 +1,10 @@
-"""The backlog, what waits already.
+"""The backlog: tasks that wait, and executions that haven't ended.
 
 Beyond a limit nothing new is accepted, so that a store can't be filled without end.
 
-What waits is counted every few seconds, and what this process has accepted since is added to it. So
-a limit may be passed by what several processes accept in that time; it is there to keep a store
-from running full, not to be exact.
+The backlog is counted every few seconds, and what this process has accepted since is added to it.
+So several processes together may exceed a limit in that time. The limits keep a store from running
+full; they aren't exact.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Backlog:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Limits of 0 are none."""
-        self._stores, self._clock = stores, clock
+        self._stores = stores
+        self._clock = clock
         self._tasks_max = waiting_tasks_max
         self._unfinished_max = workflow_unfinished_max
         self._waiting_tasks = 0
@@ -46,30 +47,34 @@ class Backlog:
         self._looking: asyncio.Task[None] | None = None
 
     async def enter(self, workflow: str, count: int = 1) -> None:
-        """Let so many more executions of a workflow in. Raises `Overloaded`."""
+        """Accept `count` more executions of a workflow. Raises `Overloaded`."""
         if not self._tasks_max and not self._unfinished_max:
             return
         await self._look()
+
         waiting = self._waiting_tasks + self._accepted.total()
         if self._tasks_max and waiting + count > self._tasks_max:
             raise Overloaded(
-                f"{waiting:,} tasks wait already, and the limit is {self._tasks_max:,} (PENSTOCK_WAITING_TASKS_MAX); "
-                "try again later, or start more workers",
+                f"{waiting:,} tasks wait already, and the limit is {self._tasks_max:,}"
+                " (PENSTOCK_WAITING_TASKS_MAX); try again later, or start more workers",
                 retry_after=RETRY_SECONDS,
             )
+
         unfinished = self._unfinished.get(workflow, 0) + self._accepted[workflow]
         if self._unfinished_max and unfinished + count > self._unfinished_max:
             raise Overloaded(
-                f"{unfinished:,} executions of {workflow!r} haven't ended, and the limit is {self._unfinished_max:,} "
-                "(PENSTOCK_WORKFLOW_UNFINISHED_MAX); try again later",
+                f"{unfinished:,} executions of {workflow!r} haven't ended,"
+                f" and the limit is {self._unfinished_max:,}"
+                " (PENSTOCK_WORKFLOW_UNFINISHED_MAX); try again later",
                 retry_after=RETRY_SECONDS,
             )
+
         self._accepted[workflow] += count
 
     async def _look(self) -> None:
-        """Look at the store.
+        """Count the backlog, if the last count is too old.
 
-        Only the first caller waits for it: after that a look is taken beside the calls.
+        Only the first caller waits for that; later counts run in the background.
         """
         if self._clock() - self._looked_at < self._pause():
             return
@@ -80,15 +85,15 @@ class Backlog:
             await asyncio.shield(self._looking)
 
     def _pause(self) -> float:
-        unfinished = max(
-            (self._unfinished.get(name, 0) + more for name, more in self._accepted.items()),
-            default=0,
-        )
-        is_close = (
-            2 * (self._waiting_tasks + self._accepted.total()) > self._tasks_max > 0
-            or 2 * unfinished > self._unfinished_max > 0
-        )
-        return CLOSE_LOOK_SECONDS if is_close else LOOK_SECONDS
+        waiting = self._waiting_tasks + self._accepted.total()
+        if 2 * waiting > self._tasks_max > 0:
+            return CLOSE_LOOK_SECONDS
+
+        for workflow, accepted in self._accepted.items():
+            unfinished = self._unfinished.get(workflow, 0) + accepted
+            if 2 * unfinished > self._unfinished_max > 0:
+                return CLOSE_LOOK_SECONDS
+        return LOOK_SECONDS
 
     async def _count(self) -> None:
         self._looked_at = self._clock()
@@ -97,7 +102,7 @@ class Backlog:
             depths = await self._stores.queue.depths()
             unfinished = await self._stores.cold.count_unfinished() if self._unfinished_max else {}
         except StoreError:
-            return  # whoever submits hears of it from the store itself
+            return  # a submission fails with the store's own error
         self._waiting_tasks = sum(waiting for waiting, _ in depths.values())
         self._unfinished = dict(unfinished)
         self._accepted -= before  # they are in what was counted, or have ended

@@ -1,9 +1,10 @@
-"""The data of charts, made of what was counted and read. Pure: `statistics` does the reading."""
+"""The data of charts, computed from counts and node runs. Pure: `statistics` reads the store."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from math import ceil
 from typing import Any
 
@@ -17,16 +18,16 @@ ENDS = tuple(str(state) for state in ExecutionState if state in EXECUTION_ENDS)
 FEW_BUCKETS = 10
 WORKFLOWS_MAX = 50
 HOPS_MAX = 100
-"""Hops that are taken of one execution: one with thousands of nodes doesn't outweigh the others."""
+"""Hops that are sampled from one execution, so that one with thousands of nodes doesn't dominate.
+"""
 
 
 def window_of(now: float, seconds: float, buckets: int) -> Window:
     """The window of the last `seconds`, in buckets that begin at multiples of their width.
 
-    So they don't move from call to call.
-
-    The last one is under way, and the window shorter by what it lacks. Of a few wide ones that
-    could be most of it: they end now.
+    So buckets don't move from call to call. The last bucket is still under way, and the window
+    covers less time by what that bucket lacks. With a few wide buckets that could be most of the
+    window, so those end now instead.
     """
     width = seconds / buckets
     end = now if buckets < FEW_BUCKETS else ceil(now / width) * width
@@ -41,16 +42,18 @@ def times(window: Window) -> list[str | None]:
 
 
 def totals(rows: Iterable[CountRow]) -> dict[str, int]:
-    found = dict.fromkeys(STATES, 0)
+    """Counts by state, with a zero for each state that has none."""
+    counts = dict.fromkeys(STATES, 0)
     for row in rows:
-        found[row.state] += row.count
-    return found
+        counts[row.state] += row.count
+    return counts
 
 
 def series(rows: Iterable[CountRow], window: Window) -> list[dict[str, Any]]:
     by_bucket: defaultdict[int, list[CountRow]] = defaultdict(list)
     for row in rows:
         by_bucket[row.bucket].append(row)
+
     return [{"at": at, **totals(by_bucket[number])} for number, at in enumerate(times(window))]
 
 
@@ -59,13 +62,20 @@ def workflows(rows: Iterable[CountRow]) -> list[dict[str, Any]]:
     by_name: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         by_name[row.workflow][row.state] += row.count
-    found = [_workflow(name, counts) for name, counts in by_name.items()]
-    found.sort(key=lambda each: (-each["failure_rate"], -each["total"], each["workflow"]))
-    return found[:WORKFLOWS_MAX]
+
+    views = [_workflow_view(name, counts) for name, counts in by_name.items()]
+    views.sort(key=_most_failing_first)
+    return views[:WORKFLOWS_MAX]
 
 
-def _workflow(name: str, counts: Mapping[str, int]) -> dict[str, Any]:
-    completed, failed, cancelled = (counts[state] for state in ("COMPLETED", "FAILED", "CANCELLED"))
+def _most_failing_first(view: Mapping[str, Any]) -> tuple[float, int, str]:
+    return -view["failure_rate"], -view["total"], view["workflow"]
+
+
+def _workflow_view(name: str, counts: Mapping[str, int]) -> dict[str, Any]:
+    completed = counts["COMPLETED"]
+    failed = counts["FAILED"]
+    cancelled = counts["CANCELLED"]
     total = sum(counts.values())
     return {
         "workflow": name,
@@ -79,54 +89,71 @@ def _workflow(name: str, counts: Mapping[str, int]) -> dict[str, Any]:
 
 
 def examples(rows: Iterable[CountRow], per_bucket: int) -> dict[int, list[str]]:
-    """Ids of some executions that have ended, by bucket: of what there is most, and no two of the same kind."""
-    found: defaultdict[int, list[str]] = defaultdict(list)
-    ended = (row for row in rows if row.state in EXECUTION_ENDS)
-    for row in sorted(ended, key=lambda row: (-row.count, row.workflow, row.state)):
-        if len(found[row.bucket]) < per_bucket:
-            found[row.bucket].append(row.example)
-    return found
+    """Ids of example executions that have ended, by bucket.
+
+    At most one for each workflow and state, those with the highest counts first.
+    """
+    ended = [row for row in rows if row.state in EXECUTION_ENDS]
+    ended.sort(key=lambda row: (-row.count, row.workflow, row.state))
+
+    execution_ids: defaultdict[int, list[str]] = defaultdict(list)
+    for row in ended:
+        if len(execution_ids[row.bucket]) < per_bucket:
+            execution_ids[row.bucket].append(row.example)
+    return execution_ids
 
 
 def hops_of(runs: Iterable[NodeRun]) -> tuple[float, ...]:
-    """The hops of an execution.
+    """The hops of an execution, in seconds: an evenly spread sample if there are many.
 
-    From the decision that a node may start, which is that its dependencies have settled, to its
-    start by a worker.
-
-    As `penstock_hop_seconds`, of each node's last attempt. A data node is evaluated in the decision
-    and has none.
+    A hop lasts from the decision that a node may start, which is when its dependencies have
+    settled, to its start on a worker. As in `penstock_hop_seconds`, it is that of each node's last
+    attempt. A data node is evaluated in the decision and has no hop.
     """
-    found = tuple(
+    hops = tuple(
         run.started_at - run.queued_at
         for run in runs
         if run.started_at is not None and run.queued_at is not None
     )
-    return found[:: len(found) // HOPS_MAX + 1]
+    step = len(hops) // HOPS_MAX + 1
+    return hops[::step]
 
 
 def hops_view(by_bucket: Mapping[int, Sequence[float]], window: Window) -> dict[str, Any]:
-    everything = [hop for hops in by_bucket.values() for hop in hops]
-    found = [
-        {"at": at, **_milliseconds(by_bucket.get(number, ()))}
+    all_hops = list(chain.from_iterable(by_bucket.values()))
+    buckets = [
+        {"at": at, **_percentiles_view(by_bucket.get(number, ()))}
         for number, at in enumerate(times(window))
     ]
-    return {**_milliseconds(everything), "samples": len(everything), "series": found}
-
-
-def _milliseconds(hops: Sequence[float]) -> dict[str, float | None]:
-    found = {"p50_ms": percentile(hops, 0.50), "p95_ms": percentile(hops, 0.95)}
     return {
-        name: None if seconds is None else round(1000 * seconds, 3)
-        for name, seconds in found.items()
+        **_percentiles_view(all_hops),
+        "samples": len(all_hops),
+        "series": buckets,
     }
 
 
+def _percentiles_view(hops: Sequence[float]) -> dict[str, float | None]:
+    return {
+        "p50_ms": _milliseconds(percentile(hops, 0.50)),
+        "p95_ms": _milliseconds(percentile(hops, 0.95)),
+    }
+
+
+def _milliseconds(seconds: float | None) -> float | None:
+    if seconds is None:
+        return None
+    return round(1000 * seconds, 3)
+
+
 def percentile(values: Sequence[float], share: float) -> float | None:
-    """The smallest value that this share of all of them doesn't exceed, to the microsecond; None of nothing."""
+    """A percentile: the smallest value that is at least as large as this share of the values.
+
+    Rounded to six digits; None if there are no values.
+    """
     if not values:
         return None
-    return round(sorted(values)[max(ceil(share * len(values)), 1) - 1], 6)
+    rank = max(ceil(share * len(values)), 1)
+    return round(sorted(values)[rank - 1], 6)
 
 
 def rate(part: int, whole: int) -> float:

@@ -1,9 +1,9 @@
 """The subscription to the commit feed, in a process that runs no orchestrator.
 
-It is read only while somebody waits. Whoever waits reads the store first and is told of what comes
-after. The subscription may begin later than that reading, or break off for a while; so whenever it
-begins, everybody looks again. After that nothing can be missed: what was committed before is in the
-store, what is committed after comes with the feed.
+The feed is read only while somebody is subscribed. A subscriber reads the store first, and gets
+later commits from the feed. The subscription may begin after that reading, or break off for a
+while, so whenever it begins all subscribers read the store again. After that nothing can be missed:
+what was committed before is in the store, and what is committed after comes with the feed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PAUSE_SECONDS = 0.25
 LINGER_SECONDS = 2.0
 """How long the subscription outlives the last subscriber.
 
-Calls that wait come one after another, and beginning costs more than going on.
+Calls often come one after another, and a new subscription costs more than an open one.
 """
 
 
@@ -40,15 +40,20 @@ class CommitSubscription:
         pause_seconds: float = PAUSE_SECONDS,
         linger_seconds: float = LINGER_SECONDS,
     ) -> None:
-        self._source, self._on_commit, self._look_again = source, on_commit, look_again
-        self._pause, self._linger = pause_seconds, linger_seconds
+        self._source = source
+        self._on_commit = on_commit
+        self._look_again = look_again
+        self._pause = pause_seconds
+        self._linger = linger_seconds
         self._task: asyncio.Task[None] | None = None
         self._leaving: asyncio.TimerHandle | None = None
-        self._listeners, self._closed, self._broken = 0, False, False
+        self._listeners = 0
+        self._closed = False
+        self._broken = False
 
     @contextmanager
     def subscribed(self) -> Iterator[None]:
-        """Follow the feed meanwhile. To be entered before the store is read."""
+        """Follow the feed while this context is entered. Enter it before reading the store."""
         self._begin()
         self._listeners += 1
         try:
@@ -85,7 +90,7 @@ class CommitSubscription:
             except StoreError as error:
                 if not self._broken:
                     log.warning(
-                        "the subscription to commits broke off; it is tried again until it works: %s",
+                        "the subscription to commits broke off; trying again until it works: %s",
                         error,
                     )
                 self._broken = True
@@ -105,4 +110,5 @@ class CommitSubscription:
                 await self._look_again()
                 if self._broken:
                     log.info("the subscription to commits is back")
-                begun, self._broken = True, False
+                begun = True
+                self._broken = False

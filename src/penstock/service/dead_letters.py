@@ -17,7 +17,8 @@ class Retried:
     """What became of the dead letters of one execution."""
 
     def __init__(self, retry_of: str, dead_letters: list[int]) -> None:
-        self.retry_of, self.dead_letters = retry_of, dead_letters
+        self.retry_of = retry_of
+        self.dead_letters = dead_letters
         self.execution_id: str | None = None
         self.plan: RetryPlan | None = None
         self.error: PenstockError | None = None
@@ -27,7 +28,9 @@ class DeadLetters:
     """Lists, retries and drops dead letters."""
 
     def __init__(self, stores: Stores, retries: Retries) -> None:
-        self._cold, self._now, self._retries = stores.cold, stores.hot.now, retries
+        self._cold = stores.cold
+        self._now = stores.hot.now
+        self._retries = retries
 
     async def page(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         return await self._cold.dead_letters(search)
@@ -50,8 +53,9 @@ class DeadLetters:
     async def retry(self, dead_letter_id: int, *, preview: bool = False) -> Retried:
         row = await self.get(dead_letter_id)
         if row.closed is not None:
-            again = f"; it went on as execution {row.retried_as}" if row.retried_as else ""
-            raise Conflict(f"the dead letter {dead_letter_id} was {row.closed} already{again}")
+            retry = f"; it went on as execution {row.retried_as}" if row.retried_as else ""
+            raise Conflict(f"the dead letter {dead_letter_id} was {row.closed} already{retry}")
+
         retried = await self._retry(row.dead_letter.execution_id, [dead_letter_id], preview=preview)
         if retried.error is not None:
             raise retried.error
@@ -62,15 +66,16 @@ class DeadLetters:
     ) -> list[Retried]:
         """Retry dead letters: one retry per execution, whatever the number of its dead letters.
 
-        What can't be retried says why.
+        An execution that can't be retried has an `error`.
         """
         by_execution: dict[str, list[int]] = {}
         for row in rows:
             if row.closed is None:
                 by_execution.setdefault(row.dead_letter.execution_id, []).append(row.id)
+
         return [
-            await self._retry(name, dead_letters, preview=preview)
-            for name, dead_letters in by_execution.items()
+            await self._retry(execution_id, dead_letters, preview=preview)
+            for execution_id, dead_letters in by_execution.items()
         ]
 
     async def _retry(self, execution_id: str, dead_letters: list[int], *, preview: bool) -> Retried:
@@ -78,8 +83,8 @@ class DeadLetters:
         try:
             if preview:
                 retried.plan = await self._retries.preview(execution_id)
-                return retried
-            retried.execution_id, retried.plan = await self._retries.retry(execution_id)
+            else:
+                retried.execution_id, retried.plan = await self._retries.retry(execution_id)
         except PenstockError as error:
             retried.error = error
         return retried

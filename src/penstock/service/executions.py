@@ -34,15 +34,17 @@ from penstock.stores.base import ControlRequest, Stored, Stores
 from penstock.stores.records import ExecutionRow, FeedEntry, Search
 
 READS_AT_ONCE_MAX = 16
-"""Reads at once of executions whose end was seen."""
-AGAIN_SECONDS, LOOK_SECONDS = 0.05, 1.0
-
+"""Concurrent reads of executions whose end was seen."""
+AGAIN_SECONDS = 0.05
+"""The pause between two reads of an execution whose end was seen."""
+LOOK_SECONDS = 1.0
+"""The pause between two reads of an execution whose end may have been missed."""
 SMALL_VIEW_NODES = 2_000
-"""An execution with more than this is put together for its reader in a thread."""
+"""The view of an execution with more nodes than this is built in a thread."""
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
 """States in which a worker may have the node's task.
 
-That it has begun is heard of later, or never.
+QUEUED is one of them: that a task has started may be recorded later, or never.
 """
 
 
@@ -52,7 +54,7 @@ class LogText(NamedTuple):
     attempt: int
     text: str
     live: bool = False
-    """The attempt runs, and there may be more to come."""
+    """The attempt still runs, and may log more."""
 
 
 class Executions:
@@ -65,9 +67,11 @@ class Executions:
         subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
         dead_seconds: float = DEAD_SECONDS,
     ) -> None:
-        """Ends are seen while a `subscribed` is entered; by default always."""
+        """Ends are seen while a `subscribed` context is entered; by default always."""
         self.waiting = Waiting(stores, dead_seconds)
-        self._stores, self._plans, self._subscribed = stores, plans, subscribed
+        self._stores = stores
+        self._plans = plans
+        self._subscribed = subscribed
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
         self._reading = asyncio.Semaphore(READS_AT_ONCE_MAX)
         self._readers: dict[str, asyncio.Task[None]] = {}
@@ -90,20 +94,20 @@ class Executions:
     ) -> dict[str, Any]:
         """The view of an execution.
 
-        `newest`: of its chain, as one that was started by this very call is; then no retry is
-        looked for.
+        `newest` says that it can't have been retried, as it was started by this very call.
         """
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
         outputs = await self.outputs(stored.outputs)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
-        shown = await _whole_view(stored, outputs, plan, waits)
-        return {**shown, **await self._chain(stored.record, newest=newest)}
+        view = await _whole_view(stored, outputs, plan, waits)
+        chain = await self._chain(stored.record, newest=newest)
+        return {**view, **chain}
 
     async def bare(self, execution_id: str) -> dict[str, Any]:
-        """The view of an execution without the nodes.
+        """The view of an execution without its nodes.
 
-        Of their outputs only those are read that make the execution's.
+        Only the outputs that form the execution's output are read.
         """
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
@@ -112,46 +116,46 @@ class Executions:
             for node_id in plan.result_nodes
             if node_id in stored.outputs
         }
-        values = {
-            node_id: undecoded(data) for node_id, data in (await self.outputs(needed)).items()
-        }
-        return {
-            **bare_view(stored.record, values, plan, undecoded),
-            **await self._chain(stored.record),
-        }
+        outputs = await self.outputs(needed)
+        values = {node_id: undecoded(data) for node_id, data in outputs.items()}
+        view = bare_view(stored.record, values, plan, undecoded)
+        chain = await self._chain(stored.record)
+        return {**view, **chain}
 
     async def _chain(self, record: ExecutionRecord, *, newest: bool = False) -> dict[str, Any]:
-        """The retries that an execution goes on from, and that go on from it.
-
-        Only one that has ended can have been retried.
-        """
-        may_be = record.state in EXECUTION_ENDS and not newest
-        rows = await self.search(Search(retry_of=record.execution_id, limit=1)) if may_be else []
-        retried_as = rows[0].execution_id if rows else None
-        return {"priority": record.priority, "retry_of": record.retry_of, "retried_as": retried_as}
+        """The execution that this one is a retry of, and the retry of this one."""
+        retried_as = None
+        # only an execution that has ended can have been retried
+        if record.state in EXECUTION_ENDS and not newest:
+            for row in await self.search(Search(retry_of=record.execution_id, limit=1)):
+                retried_as = row.execution_id
+        return {
+            "priority": record.priority,
+            "retry_of": record.retry_of,
+            "retried_as": retried_as,
+        }
 
     async def results(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
-        plan, outputs = await self.plan(stored.record), await self.outputs(stored.outputs)
-        shown = await _whole_view(stored, outputs, plan)
+        plan = await self.plan(stored.record)
+        outputs = await self.outputs(stored.outputs)
+        view = await _whole_view(stored, outputs, plan)
         return {
             "execution_id": execution_id,
-            "state": shown["state"],
-            "completed": shown["state"] == "COMPLETED",
-            "output": shown["output"],
+            "state": view["state"],
+            "completed": view["state"] == "COMPLETED",
+            "output": view["output"],
             "outputs": {node_id: undecoded(data) for node_id, data in outputs.items()},
-            "error": shown["error"],
+            "error": view["error"],
         }
 
     async def logs(self, execution_id: str, node_id: str) -> list[LogText]:
-        """The logs of a node.
-
-        What its handler logged, attempt by attempt, with what a running one has logged so far.
-        """
+        """The logs of a node, attempt by attempt, also that of a running attempt so far."""
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         if node_id not in stored.runs and node_id not in plan.numbers:
             raise NotFound(no_node(node_id, plan))
+
         texts = {
             attempt: LogText(attempt, text)
             for node, attempt, text in stored.logs
@@ -167,7 +171,7 @@ class Executions:
         if run is None or run.state not in OUT:
             return None
         key = (stored.record.execution_id, node_id, stored.record.generation, run.attempt)
-        with suppress(StoreError):  # what is stored is shown all the same
+        with suppress(StoreError):  # the stored logs are shown without it
             text = await self._stores.queue.live_log(key)
             return LogText(run.attempt, text, live=True) if text else None
         return None
@@ -181,9 +185,8 @@ class Executions:
     async def graph(self, execution_id: str) -> dict[str, Any]:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        return execution_graph(
-            stored, plan, await self.waiting.of_nodes(stored.record, stored.runs, plan)
-        )
+        waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
+        return execution_graph(stored, plan, waits)
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         return await self._stores.cold.search(search)
@@ -195,32 +198,29 @@ class Executions:
         """
         self._stores.hot.check_open()
         await self._stores.cold.request_control(execution_id, request)
-        with suppress(
-            StoreError
-        ):  # it is stored, so it will be done: the owner looks for control requests
+        # it is stored, so it will be carried out: the reconciler looks for control requests
+        with suppress(StoreError):
             await self._stores.hot.append([CONTROL_EVENTS[request](execution_id)])
 
     def ended(self, execution: Ended) -> None:
-        """Wake whoever waits for this execution: the engine has recorded its end."""
+        """Wake all callers that wait for this execution: its end was recorded."""
         for future in self._waiters.pop(execution.record.execution_id, ()):
             if not future.done():
                 future.set_result(execution)
 
     def on_remote_commit(self, feed_entries: Sequence[FeedEntry]) -> None:
-        """Read the executions that another process has ended and somebody waits for."""
+        """Read the executions that ended in another process and that callers wait for."""
         for feed_entry in feed_entries:
             execution_id = feed_entry.execution_id
-            if (
-                execution_id in self._waiters
-                and execution_id not in self._readers
-                and ending_of(execution_id, feed_entry.lines)
-            ):
-                self._readers[execution_id] = task = asyncio.create_task(
-                    self._read_end(execution_id)
-                )
-                task.add_done_callback(
-                    lambda _, execution_id=execution_id: self._readers.pop(execution_id)  # type: ignore[misc]
-                )
+            if execution_id not in self._waiters or execution_id in self._readers:
+                continue
+            if ending_of(execution_id, feed_entry.lines):
+                self._begin_reading(execution_id)
+
+    def _begin_reading(self, execution_id: str) -> None:
+        task = asyncio.create_task(self._read_end(execution_id))
+        self._readers[execution_id] = task
+        task.add_done_callback(lambda _: self._readers.pop(execution_id))
 
     async def _read_end(self, execution_id: str) -> None:
         """Read an execution's end, which the store may need a moment to show."""
@@ -237,11 +237,11 @@ class Executions:
             self.ended(stored)
 
     async def look_again(self) -> None:
-        """The answer to a commit may have been lost, and with it the end of an execution."""
+        """Read all executions that callers wait for: the notification of an end may be lost."""
         for execution_id in list(self._waiters):
             try:
                 await self._look_at(execution_id)
-            except StoreError:  # that one is tried again alone: all others must not wait for it
+            except StoreError:  # it is tried again by itself: the others must not wait for it
                 task = asyncio.create_task(self._look_until_seen(execution_id))
                 self._lookers.add(task)
                 task.add_done_callback(self._lookers.discard)
@@ -255,22 +255,23 @@ class Executions:
                 return
 
     def give_up(self) -> None:
-        """Wake all who wait: nothing will end here any more."""
-        for future in [future for futures in self._waiters.values() for future in futures]:
-            future.cancel()
+        """Wake all waiting callers: nothing will end here any more."""
+        for futures in list(self._waiters.values()):
+            for future in futures:
+                future.cancel()
 
     async def end(
         self, execution_id: str, seconds: float | None = None, *, known: bool = False
     ) -> Ended | None:
-        """The execution once it has ended; None if that takes longer.
+        """The execution once it has ended; None if that takes longer than `seconds`.
 
-        `known` says that it was started here.
+        `known` says that it was started here and its end wasn't seen yet.
         """
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(execution_id, []).append(future)
         try:
             with self._subscribed():
-                return await self._end(execution_id, future, seconds, known=known)
+                return await self._wait_for_end(execution_id, future, seconds, known=known)
         finally:
             waiting = self._waiters.get(execution_id, [])
             if future in waiting:
@@ -278,7 +279,7 @@ class Executions:
             if not waiting:
                 self._waiters.pop(execution_id, None)
 
-    async def _end(
+    async def _wait_for_end(
         self,
         execution_id: str,
         future: asyncio.Future[Ended],
@@ -290,6 +291,7 @@ class Executions:
             stored = await self.stored(execution_id)
             if stored.record.state in EXECUTION_ENDS:
                 return stored
+
         if seconds is None:
             return await future
         done, _ = await asyncio.wait((future,), timeout=seconds)
@@ -302,11 +304,11 @@ async def _whole_view(
     plan: Plan,
     waits: Mapping[str, tuple[str, str]] = NOTHING,
 ) -> dict[str, Any]:
-    """The view of an execution, for who makes JSON of it.
+    """The view of an execution, to be encoded as JSON.
 
-    In a thread if there is much to show, for others wait for the loop.
+    A large one is built in a thread, as it would block the event loop.
     """
-    view = partial(
+    build = partial(
         execution_view,
         stored.record,
         dict(stored.runs),
@@ -315,7 +317,9 @@ async def _whole_view(
         waits=waits,
         value_of=undecoded,
     )
-    return view() if len(plan.nodes) <= SMALL_VIEW_NODES else await asyncio.to_thread(view)
+    if len(plan.nodes) <= SMALL_VIEW_NODES:
+        return build()
+    return await asyncio.to_thread(build)
 
 
 def row_view(row: ExecutionRow) -> dict[str, Any]:
@@ -336,15 +340,17 @@ def row_view(row: ExecutionRow) -> dict[str, Any]:
 def attempts_view(failures: Iterable[AttemptFailure]) -> list[dict[str, Any]]:
     return [
         {
-            "attempt": each.attempt,
-            "at": time_text(each.at),
-            "error": error_view(each.error),
-            "worker_id": each.worker_id,
+            "attempt": failure.attempt,
+            "at": time_text(failure.at),
+            "error": error_view(failure.error),
+            "worker_id": failure.worker_id,
         }
-        for each in failures
+        for failure in failures
     ]
 
 
 def no_node(node_id: str, plan: Plan) -> str:
+    """The message that an execution has no such node, with the nearest name."""
     name = nearest_name(node_id, plan.numbers)
-    return f"the execution has no node {node_id!r}" + (f"; did you mean {name!r}?" if name else "")
+    hint = f"; did you mean {name!r}?" if name else ""
+    return f"the execution has no node {node_id!r}{hint}"

@@ -1,7 +1,7 @@
-"""Failures of nodes, when and with which error: a search over the dead letters, open and closed.
+"""Failures of nodes: a search over the dead letters, open and closed.
 
-Every node that fails for good leaves one. They are read from the newest on, and no more of them
-than `SCANNED_MAX` for one page: the cursor goes on behind the last one that was looked at.
+Every node that fails for good leaves a dead letter. They are read from the newest on, at most
+`SCANNED_MAX` of them for one page; the cursor continues after the last one that was read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class FailureSearch(msgspec.Struct, kw_only=True):
     handler: str | None = None
     category: str | None = None
     text: str | None = None
-    """Part of the error's message, in any case of letters."""
+    """Part of the error's message, in upper or lower case."""
     since: float | None = None
     until: float | None = None
     before: int | None = None
@@ -51,7 +51,8 @@ class Failures:
         self._dead_letters = dead_letters
 
     async def page(self, search: FailureSearch) -> FailurePage:
-        found: list[DeadLetterRow] = []
+        """A page of failures, the newest first."""
+        matches: list[DeadLetterRow] = []
         dead_letter_search = DeadLetterSearch(
             workflow=search.workflow,
             handler=search.handler,
@@ -64,15 +65,16 @@ class Failures:
             rows = await self._dead_letters.dead_letters(dead_letter_search)
             for row in rows:
                 if search.since is not None and row.dead_letter.at < search.since:
-                    return FailurePage(found, None)  # those behind it are older
+                    return FailurePage(matches, None)  # all further rows are older
                 if _fits(row.dead_letter, search):
-                    found.append(row)
-                if len(found) == search.limit:
-                    return FailurePage(found, row.id)
+                    matches.append(row)
+                if len(matches) == search.limit:
+                    return FailurePage(matches, row.id)
+
             if len(rows) < BATCH:
-                return FailurePage(found, None)
+                return FailurePage(matches, None)
             dead_letter_search = structs.replace(dead_letter_search, before=rows[-1].id)
-        return FailurePage(found, dead_letter_search.before)
+        return FailurePage(matches, dead_letter_search.before)
 
 
 def _fits(dead_letter: DeadLetter, search: FailureSearch) -> bool:

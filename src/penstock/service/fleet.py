@@ -10,7 +10,7 @@ from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
 from penstock.orchestrator.view import time_text
-from penstock.service.waiting import Waiting
+from penstock.service.waiting import Untaken, Waiting
 from penstock.stores.base import Stores
 from penstock.worker.runtime import Worker
 
@@ -33,41 +33,47 @@ class EmbeddedFleet:
     """The fleet of an embedded engine: one worker and one orchestrator, in this process."""
 
     def __init__(self, stores: Stores, worker: Worker, orchestrator: Orchestrator) -> None:
-        self._stores, self._worker, self._orchestrator = stores, worker, orchestrator
+        self._stores = stores
+        self._worker = worker
+        self._orchestrator = orchestrator
 
     async def workers(self) -> list[dict[str, Any]]:
-        beats: Mapping[str, int] = await self._stores.queue.workers()
-        me = self._worker
-        about: dict[str, Any] = {
-            "worker_id": me.worker_id,
-            "queues": sorted(me.queues),
-            "running": me.running,
+        heartbeats: Mapping[str, int] = await self._stores.queue.workers()
+        worker = self._worker
+        view = {
+            "worker_id": worker.worker_id,
+            "queues": sorted(worker.queues),
+            "running": worker.running,
+            "handlers": sorted(worker.registry.names),
+            "heartbeats": heartbeats.get(worker.worker_id, 0),
+            "started_at": time_text(worker.started_at),
+            "tasks": _task_views(worker.claimed()),
         }
-        about["handlers"] = sorted(me.registry.names)
-        about["heartbeats"] = beats.get(me.worker_id, 0)
-        return [{**about, "started_at": time_text(me.started_at), "tasks": _tasks(me.claimed())}]
+        return [view]
 
     async def orchestrators(self) -> list[dict[str, Any]]:
-        return [{"name": self._orchestrator.name, "partitions": sorted(self._orchestrator.owned)}]
+        view = {
+            "name": self._orchestrator.name,
+            "partitions": sorted(self._orchestrator.owned),
+        }
+        return [view]
 
     async def queues(self) -> list[dict[str, Any]]:
-        return await _queues(self._stores)
+        return await _queue_views(self._stores)
 
     async def inbox(self) -> int:
-        return sum((await inboxes(self._stores, self._orchestrator.owned)).values())
+        lengths = await inboxes(self._stores, self._orchestrator.owned)
+        return sum(lengths.values())
 
 
 class FleetQueue(Protocol):
-    """The task queue of a fleet.
-
-    What one of a store that several processes share has beside `TaskQueue`, for the API's lists.
-    """
+    """The task queue of a store that several processes share: what it has beside `TaskQueue`."""
 
     async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
         """The live workers.
 
-        `started_at` is a number, or None; `tasks` has pairs of a task and for how many seconds the
-        worker has it.
+        `started_at` is a number, or None; `tasks` has pairs of a task and the seconds since the
+        worker claimed it.
         """
 
 
@@ -75,84 +81,83 @@ class FleetHotStore(Protocol):
     """The hot store of a fleet: what it has beside `HotStore`."""
 
     async def orchestrator_details(self) -> list[dict[str, Any]]:
-        """The live orchestrators.
-
-        `name`, and what it last announced as `about`, of each orchestrator that lives.
-        """
+        """The live orchestrators: of each its `name`, and what it last announced as `about`."""
 
     async def inbox_length(self) -> int:
         """The events in all inboxes that aren't committed yet, counted."""
 
 
 class ScaledFleet:
-    """The fleet of a deployment.
-
-    Workers and orchestrators wherever they run, as they say of themselves in the store.
-    """
+    """The fleet of a deployment: the workers and orchestrators that have announced themselves."""
 
     def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
-        self._stores, self._dead_seconds = stores, dead_seconds
+        self._stores = stores
+        self._dead_seconds = dead_seconds
 
     async def workers(self) -> list[dict[str, Any]]:
         """The live workers.
 
-        Without those that have been silent for so long that the reaper takes their tasks.
+        A worker that has been silent for so long that the reaper takes its tasks is left out.
         """
-        found = await cast("FleetQueue", self._stores.queue).worker_details(TASKS_MAX)
-        return [
-            {
-                **each,
-                "handlers": _sorted(each.get("handlers")),
-                "started_at": time_text(each["started_at"]),
-                "tasks": _tasks(each["tasks"]),
+        queue = cast("FleetQueue", self._stores.queue)
+        views: list[dict[str, Any]] = []
+        for details in await queue.worker_details(TASKS_MAX):
+            heartbeat_seconds = details.pop("heartbeat_seconds", None) or 0.0
+            dead_seconds = dead_after(self._dead_seconds, heartbeat_seconds)
+            if details["seconds_since_heartbeat"] >= dead_seconds:
+                continue
+
+            handlers = details.get("handlers")
+            view = {
+                **details,
+                "handlers": None if handlers is None else sorted(handlers),
+                "started_at": time_text(details["started_at"]),
+                "tasks": _task_views(details["tasks"]),
             }
-            for each in found
-            if each["seconds_since_heartbeat"]
-            < dead_after(self._dead_seconds, each.pop("heartbeat_seconds", None) or 0.0)
-        ]
+            views.append(view)
+        return views
 
     async def orchestrators(self) -> list[dict[str, Any]]:
         return await cast("FleetHotStore", self._stores.hot).orchestrator_details()
 
     async def queues(self) -> list[dict[str, Any]]:
-        return await _queues(self._stores, self._dead_seconds)
+        return await _queue_views(self._stores, self._dead_seconds)
 
     async def inbox(self) -> int:
         """The length of all inboxes, in entries of the streams.
 
-        They are counted without being read.
-
-        One may hold several events.
+        The entries are counted without being read, and one may hold several events.
         """
         return await cast("FleetHotStore", self._stores.hot).inbox_length()
 
 
-async def _queues(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[dict[str, Any]]:
-    depths, waits = await stores.queue.depths(), Waiting(stores, dead_seconds)
+async def _queue_views(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[dict[str, Any]]:
+    depths = await stores.queue.depths()
+    waits = Waiting(stores, dead_seconds)
     offers = await waits.offers()
-    untaken = {each.queue: each for each in reversed(await waits.untaken())}
-    queues: list[dict[str, Any]] = []
+
+    untaken_by_queue: dict[str, Untaken] = {}
+    """The first entry of each queue."""
+    for untaken in await waits.untaken():
+        untaken_by_queue.setdefault(untaken.queue, untaken)
+
+    views: list[dict[str, Any]] = []
     for name, (waiting, running) in sorted(depths.items()):
-        wait = untaken.get(name)
-        queues.append(
-            {
-                "queue": name,
-                "waiting": waiting,
-                "running": running,
-                "workers": sum(name in offer.queues for offer in offers),
-                "reason": wait.reason if wait else None,
-                "reason_text": wait.text if wait else None,
-            }
-        )
-    return queues
+        wait = untaken_by_queue.get(name)
+        view = {
+            "queue": name,
+            "waiting": waiting,
+            "running": running,
+            "workers": sum(name in offer.queues for offer in offers),
+            "reason": wait.reason if wait else None,
+            "reason_text": wait.text if wait else None,
+        }
+        views.append(view)
+    return views
 
 
-def _sorted(handlers: Iterable[str] | None) -> list[str] | None:
-    return None if handlers is None else sorted(handlers)
-
-
-def _tasks(claimed: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
-    """The views of tasks, or of what a store has read of them."""
+def _task_views(claimed: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
+    """The views of claimed tasks, each with the seconds since it was claimed."""
     return [
         {
             "execution_id": task.execution_id,

@@ -1,7 +1,4 @@
-"""Graphs, as nodes and edges to draw.
-
-Of a version, and of an execution with how far each node has come.
-"""
+"""Graphs as nodes and edges to draw: of a version, and of an execution with its nodes' states."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from penstock.orchestrator.view import last_error, time_text
 from penstock.stores.base import Stored
 
 MESSAGE_CHARACTERS_MAX = 300
-"""Characters of an error's message: thousands of nodes may have failed."""
+"""Characters of an error message in a graph: thousands of nodes may have failed."""
 
 
 def workflow_graph(plan: Plan) -> dict[str, Any]:
@@ -32,7 +29,12 @@ def workflow_graph(plan: Plan) -> dict[str, Any]:
         }
         for node, depth in zip(plan.nodes, depths, strict=True)
     ]
-    return {"name": plan.name, "version": plan.version, "nodes": nodes, "edges": edges(plan.nodes)}
+    return {
+        "name": plan.name,
+        "version": plan.version,
+        "nodes": nodes,
+        "edges": edges(plan.nodes),
+    }
 
 
 def execution_graph(
@@ -40,29 +42,33 @@ def execution_graph(
 ) -> dict[str, Any]:
     """The graph of an execution.
 
-    `seq` is of the last change that it shows: events after that one carry on from here.
+    `seq` is the number of the last history line that it includes; a client follows the events
+    after it.
 
-    `waits`: by node, why nobody takes its task, as a word and as a text.
+    `waits` says by node why no worker takes its task, as a reason and as a text.
     """
     record = stored.record
-    nodes, order = plan.nodes, plan.order
+    nodes = plan.nodes
+    order = plan.order
     if record.added:
-        grown = Execution(plan, record)
-        nodes, order = grown.nodes, list(grown.in_order())
-    shown = [
-        _node_view(
-            node, stored.runs.get(node.node_id) or NodeRun(node.node_id, NodeState.PENDING), depth
-        )
-        for node, depth in zip(nodes, levels(nodes, order), strict=True)
-    ]
-    for view in shown:
-        if view["id"] in waits:
-            view["reason"], _ = waits[view["id"]]
+        execution = Execution(plan, record)
+        nodes = execution.nodes
+        order = list(execution.in_order())
+
+    node_views: list[dict[str, Any]] = []
+    for node, depth in zip(nodes, levels(nodes, order), strict=True):
+        node_id = node.node_id
+        run = stored.runs.get(node_id) or NodeRun(node_id, NodeState.PENDING)
+        view = _node_view(node, run, depth)
+        if node_id in waits:
+            view["reason"], _ = waits[node_id]
+        node_views.append(view)
+
     return {
         "execution_id": record.execution_id,
         "state": str(record.state),
         "seq": stored.last_seq,
-        "nodes": shown,
+        "nodes": node_views,
         "edges": edges(nodes),
     }
 
@@ -85,14 +91,12 @@ def _node_view(node: PlanNode, run: NodeRun, depth: int) -> dict[str, Any]:
 
 
 def levels(nodes: Sequence[PlanNode], order: Sequence[int]) -> list[int]:
-    """The level of each node, how far it is from the beginning.
-
-    One more than the farthest of its parents.
-    """
-    depth = [0] * len(nodes)
+    """The level of each node: 0 for a root, else one more than the highest level of its parents."""
+    depths = [0] * len(nodes)
     for number in order:
-        depth[number] = max((depth[parent] + 1 for parent in nodes[number].dependencies), default=0)
-    return depth
+        parents = nodes[number].dependencies
+        depths[number] = max((depths[parent] + 1 for parent in parents), default=0)
+    return depths
 
 
 def edges(nodes: Sequence[PlanNode]) -> list[dict[str, str]]:
@@ -104,4 +108,6 @@ def edges(nodes: Sequence[PlanNode]) -> list[dict[str, str]]:
 
 
 def shortened(text: str) -> str:
-    return text if len(text) <= MESSAGE_CHARACTERS_MAX else text[: MESSAGE_CHARACTERS_MAX - 1] + "…"
+    if len(text) <= MESSAGE_CHARACTERS_MAX:
+        return text
+    return text[: MESSAGE_CHARACTERS_MAX - 1] + "…"

@@ -1,4 +1,4 @@
-"""The keys of a store for a command line, also while a server has the store open."""
+"""The API keys of a store, for the command line, also while a server has the store open."""
 
 from __future__ import annotations
 
@@ -15,46 +15,51 @@ from penstock.stores.opening import open_stores
 
 @asynccontextmanager
 async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[Keys]:
-    """Open the keys of a store.
+    """Open the API keys of a store.
 
-    `make`: a file that isn't there yet is made, for the first key of a service that hasn't run.
+    `make` creates a store file that doesn't exist, for the first key of a new service.
     """
     scheme, _, rest = settings.store.partition("://")
     if scheme == "memory":
         raise SettingsError(
-            "keys of a store in memory are gone with this command; name a file with --store"
+            "a store in memory ends with this command, and its keys too; name a file with --store"
         )
     path = Path(rest[1:])
-    missing = scheme == "sqlite" and not path.exists()  # noqa: ASYNC240 -- a command has nothing else to do
+    missing = scheme == "sqlite" and not path.exists()  # noqa: ASYNC240 -- of the CLI alone
     if missing and not make:
         raise StoreError(f"there is no store {path}; name another with --store")
+
     if scheme != "sqlite" or missing:
         stores = open_stores(settings.store, settings)
         try:
-            if scheme not in STORE_SCHEMES:  # our own give their cold store before they are open
+            if scheme not in STORE_SCHEMES:  # our own have a cold store before they are open
                 await stores.open()
             yield Keys(stores.cold)
         finally:
             await stores.close()
         return
-    async with _in_file(path) as keys:
+
+    async with _open_file_in_use(path) as keys:
         yield keys
 
 
 @asynccontextmanager
-async def _in_file(path: Path) -> AsyncIterator[Keys]:
-    """The keys in a file, past the lock that keeps a second engine out.
+async def _open_file_in_use(path: Path) -> AsyncIterator[Keys]:
+    """Open the API keys in a SQLite file, without the lock that excludes a second engine.
 
     SQLite lets two processes write in turns.
     """
-    from penstock.stores.sqlite.api_keys import SqliteApiKeys  # noqa: PLC0415 -- each address pays for its own store only
+    # imported here, so that a command loads only the store that it uses
+    from penstock.stores.sqlite.api_keys import SqliteApiKeys  # noqa: PLC0415
     from penstock.stores.sqlite.lock import name_in_use  # noqa: PLC0415
     from penstock.stores.sqlite.reader import Reader  # noqa: PLC0415
     from penstock.stores.sqlite.writer import Writer  # noqa: PLC0415
 
     _check_file(path)
-    path = name_in_use(path)  # a server may have it open by that name: two logs would tear it apart
-    writer, reader = Writer(path), Reader(path)
+    # under another name than the server's, SQLite would write a second log and corrupt the file
+    path = name_in_use(path)
+    writer = Writer(path)
+    reader = Reader(path)
     try:
         yield Keys(SqliteApiKeys(writer, reader))
     finally:
@@ -63,9 +68,9 @@ async def _in_file(path: Path) -> AsyncIterator[Keys]:
 
 
 def _check_file(path: Path) -> None:
-    """Check a file before anything opens it to write.
+    """Check a file before it is opened for writing.
 
-    A file of another program, or of another Penstock, stays as it is.
+    A file of another program, or of another version of Penstock, must not be changed.
     """
     from penstock.stores.sqlite import SCHEMA_VERSION, UPDATES  # noqa: PLC0415
 
@@ -75,7 +80,7 @@ def _check_file(path: Path) -> None:
     except sqlite3.Error as error:
         raise StoreError(f"{path} isn't a store of Penstock: {error}") from None
     if row is None or str(row[0]) not in (SCHEMA_VERSION, *UPDATES):
-        found = row[0] if row else "none"
+        schema = row[0] if row else "none"
         raise SchemaMismatch(
-            f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}"
+            f"{path} has schema {schema}; this version of Penstock uses {SCHEMA_VERSION}"
         )

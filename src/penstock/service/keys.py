@@ -1,8 +1,8 @@
-"""API keys: made once, shown once, kept as a hash.
+"""API keys: a token is shown once, when its key is created, and stored as a hash.
 
-A key is `pk_<id>_<secret>`. The id is no secret: lists and the audit log show it. Of the secret
-only its SHA-256 is stored; it has 256 random bits, so a slow hash would protect nothing that a fast
-one doesn't.
+A token is `pk_<id>_<secret>`. The id is no secret: lists and the audit log show it. Of the secret
+only its SHA-256 is stored. The secret has 256 random bits, so a slow hash would protect it no
+better than a fast one.
 """
 
 from __future__ import annotations
@@ -22,19 +22,16 @@ from penstock.stores.cold import ApiKeys as KeyStore
 from penstock.stores.records import ApiKey, Scope
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-"""The scopes of keys.
-
-Each includes those before it: who may submit may read, `admin` may everything.
-"""
+"""The scopes of keys. Each includes those before it: a key that may submit may also read."""
 CACHE_SECONDS = 2.0
-"""A key that was revoked by another process works for this long at most; one revoked here stops at
-once.
+"""How long keys are cached.
+
+A key that another process revoked works for this long at most; one revoked here stops at once.
 """
 MISS_SECONDS = 0.1
-"""A key that isn't known may just have been made by another process: then the store is asked again,
-this often.
-"""
+"""How often the store is read for unknown keys: another process may just have created one."""
 PATIENCE_SECONDS = 1.0
+"""How long `exist` waits for a store that doesn't answer."""
 NAME_LENGTH = 200
 
 _TOKEN = re.compile(r"pk_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
@@ -51,9 +48,9 @@ def check_key(name: str, scopes: Collection[str]) -> None:
     """Check a new key's name and scopes. Raises `InvalidInput`."""
     unknown = sorted(set(scopes) - set(SCOPES))
     if unknown or not scopes:
-        given = f"not {unknown[0]!r}" if unknown else "at least one"
+        problem = f"not {unknown[0]!r}" if unknown else "at least one"
         raise InvalidInput(
-            f"scopes: {given}; there are {', '.join(SCOPES)}, each including those before it"
+            f"scopes: {problem}; there are {', '.join(SCOPES)}, each including those before it"
         )
     if not name.strip() or len(name) > NAME_LENGTH or _CONTROL.search(name):
         raise InvalidInput(
@@ -63,9 +60,11 @@ def check_key(name: str, scopes: Collection[str]) -> None:
 
 def _make_key(name: str, scopes: Collection[str], now: float) -> tuple[ApiKey, str]:
     check_key(name, scopes)
-    key_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
+    key_id = secrets.token_hex(6)
+    secret = secrets.token_urlsafe(32)
     ordered = tuple(scope for scope in SCOPES if scope in scopes)
-    return ApiKey(key_id, name.strip(), ordered, _hash(secret), now), f"pk_{key_id}_{secret}"
+    key = ApiKey(key_id, name.strip(), ordered, _hash(secret), now)
+    return key, f"pk_{key_id}_{secret}"
 
 
 def _hash(secret: str) -> bytes:
@@ -76,14 +75,15 @@ class Keys:
     """The keys of a store, all of them in memory: a request that brings one costs no read."""
 
     def __init__(self, store: KeyStore, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store, self._clock = store, clock
-        self._known: dict[str, ApiKey] = {}
+        self._store = store
+        self._clock = clock
+        self._keys: dict[str, ApiKey] = {}
         self._read_at = float("-inf")
         self._reading: asyncio.Task[None] | None = None
         self._changes = 0
         self._was_read = False
         self._silent: asyncio.Task[None] | None = None
-        """A read that somebody has waited for already."""
+        """The read that somebody has waited for in vain already."""
 
     async def create(self, name: str, scopes: Collection[str]) -> tuple[ApiKey, str]:
         """Create a key; answers it and its token, which is shown now or never."""
@@ -105,18 +105,19 @@ class Keys:
         return any(key.revoked_at is None for key in await self._store.keys())
 
     async def exist(self) -> bool:
-        """Whether this store has had a key, also one that was revoked: a service that was closed doesn't open again.
+        """Whether this store has ever had a key.
 
-        While the store is away or silent, what it said last counts.
+        A revoked key counts, so a service that once required keys never stops requiring them. While
+        the store is unavailable or doesn't answer, the last answer counts.
         """
         if not self._was_read:
             await self._read()
         elif self._clock() - self._read_at >= CACHE_SECONDS:
             await self._read_patiently()
-        return bool(self._known)
+        return bool(self._keys)
 
     async def _read_patiently(self) -> None:
-        """Read the keys; of those who wait for a silent store, only the first waits so long."""
+        """Read the keys; if the store doesn't answer, only the first caller waits for it."""
         reading = self._begin_read()
         if reading is not self._silent:
             with suppress(StoreError, TimeoutError):
@@ -126,21 +127,21 @@ class Keys:
     async def check(self, token: str) -> ApiKey | None:
         """The key of a token, or None.
 
-        Unknown, revoked, malformed and wrong keys take the same way, so that none can be told from
-        another.
+        Unknown, revoked, malformed and wrong tokens are handled the same way, so that a caller
+        can't tell one from another.
         """
         if self._clock() - self._read_at >= CACHE_SECONDS:
             await self._read()
-        found = self._compare(token)
-        if found is None and self._clock() - self._read_at >= MISS_SECONDS:
+        key = self._match(token)
+        if key is None and self._clock() - self._read_at >= MISS_SECONDS:
             await self._read()
-            found = self._compare(token)
-        return found
+            key = self._match(token)
+        return key
 
-    def _compare(self, token: str) -> ApiKey | None:
+    def _match(self, token: str) -> ApiKey | None:
         parts = _TOKEN.fullmatch(token)
         key_id, secret = parts.groups() if parts else ("", token)
-        key = self._known.get(key_id)
+        key = self._keys.get(key_id)
         same = hmac.compare_digest(_hash(secret), key.hash if key else _NOBODY)
         return key if same and key is not None and key.revoked_at is None else None
 
@@ -156,17 +157,17 @@ class Keys:
     async def _read_all(self, changes: int) -> None:
         began = self._clock()
         try:
-            known = {key.id: key for key in await self._store.keys()}
+            keys = {key.id: key for key in await self._store.keys()}
         finally:
             if changes == self._changes:
                 self._reading = None
         if changes == self._changes:
-            self._known, self._read_at, self._was_read = known, began, True
+            self._keys = keys
+            self._read_at = began
+            self._was_read = True
 
     def _forget(self) -> None:
-        """Forget the keys in memory, also what is being read now.
-
-        It may be from before the change.
-        """
-        self._read_at, self._reading = float("-inf"), None
+        """Forget the keys in memory, and those being read now: they may be outdated."""
+        self._read_at = float("-inf")
+        self._reading = None
         self._changes += 1

@@ -1,8 +1,9 @@
-"""Live events, from the history: stored lines first, then new ones as they are committed; no gap and no repeat.
+"""Live events: stored history lines first, then new ones as they are committed.
 
-A reader is put on the list first and reads the store second, so whatever is committed in between is in the store, in
-its buffer, or in both; what it has already is left out by its number. A reader that is too slow loses its buffer and
-reads the store again from the last line that it has: it costs the engine nothing, however slow it is.
+There are no gaps and no repeats. A reader's buffer is registered first, and the store is read
+second, so whatever is committed in between is in the store, in the buffer, or in both; a line that
+the reader already has is left out by its number. A reader that is too slow loses its buffer, and
+reads the store again from the last line that it has. So a slow reader costs the engine nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import operator
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager, nullcontext
 
 from penstock.engine.commands import Transition
@@ -28,11 +29,13 @@ from penstock.stores.cold import ColdStore
 from penstock.stores.records import FeedCursor, FeedEntry, FeedGap
 
 POSITION_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
-"""A position; in the entry's own partition with the line's index, unless all of it has been seen.
+"""A position in an event id, followed by the line's index in the entry's own partition.
+
+The index is missing if the whole entry has been seen.
 """
 PARTITIONS_MAX = 256
 EVENT_ID_CHARACTERS_MAX = 80
-"""Characters of an id, in a message about it."""
+"""Characters of an event id that are quoted in an error message."""
 FAR_AHEAD = 2**62
 START = "0"
 """The id before the first event: everything that there is, however many partitions it is in."""
@@ -58,9 +61,11 @@ class LiveEvents:
         streams_max: int = 500,
         subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        """Commits are told of while a `subscribed` is entered; by default always."""
-        self._cold, self._subscribed = cold, subscribed
-        self._waiting_max, self._streams_max = waiting_max, streams_max
+        """Commits arrive while a `subscribed` context is entered; by default always."""
+        self._cold = cold
+        self._subscribed = subscribed
+        self._waiting_max = waiting_max
+        self._streams_max = streams_max
         self._streams: set[Buffer] = set()
         self._followers: dict[str, list[Buffer]] = {}
         """Buffers of readers of single executions."""
@@ -73,7 +78,7 @@ class LiveEvents:
 
     @property
     def waiting(self) -> int:
-        """Lines that are kept for readers who haven't taken them."""
+        """Lines in all buffers, not yet taken by their readers."""
         return sum(buffer.size for buffer in self._streams)
 
     def on_commit(self, committed: Sequence[tuple[str, Sequence[Transition]]]) -> None:
@@ -94,16 +99,14 @@ class LiveEvents:
 
     def _pass_on(self, execution_id: str, lines: Sequence[Transition]) -> None:
         buffers = self._followers.get(execution_id)
-        if buffers:
-            for batch in of_execution(execution_id, lines):
-                for buffer in buffers:
-                    buffer.put(batch)
+        if not buffers:
+            return
+        for batch in of_execution(execution_id, lines):
+            for buffer in buffers:
+                buffer.put(batch)
 
     def look_again(self) -> None:
-        """Have all readers read the store.
-
-        Something may have been committed that nobody told of.
-        """
+        """Have all readers read the store: a notification of a commit may have been lost."""
         for buffers in self._followers.values():
             for buffer in buffers:
                 buffer.fall_behind()
@@ -132,46 +135,57 @@ class LiveEvents:
     ) -> AsyncGenerator[Batch, None]:
         """An execution's lines in batches.
 
-        The first at once, and an empty one after each `idle_seconds` of silence.
+        The first batch comes at once, and an empty one after each `idle_seconds` of silence.
         """
         with self._stream() as buffer, self._following(execution_id, buffer):
-            last = after
+            last_seq = after
             while not buffer.ended:
-                stored = await self._stored(execution_id, last, buffer) if buffer.behind else None
-                for whole in stored or await buffer.take(idle_seconds) or SILENCE:
-                    batch = whole.after(last)
-                    if (
-                        batch.feed_lines and batch.feed_lines[0].seq > last + 1
-                    ):  # a commit that nobody told of
+                batches: Iterable[Batch]
+                if buffer.behind:
+                    batches = await self._stored(execution_id, last_seq, buffer)
+                else:
+                    batches = await buffer.take(idle_seconds) or SILENCE
+
+                for whole_batch in batches:
+                    batch = whole_batch.after(last_seq)
+                    lines = batch.feed_lines
+                    if lines and lines[0].seq > last_seq + 1:  # a commit was missed
                         buffer.fall_behind()
                         break
+
                     yield batch
                     if batch.ends:
                         return
-                    last = batch.feed_lines[-1].seq if batch.feed_lines else last
+                    if lines:
+                        last_seq = lines[-1].seq
                     await _let_others_go_first(batch)
 
     async def everything(
         self, after: str | None = None, *, idle_seconds: float | None = None
     ) -> AsyncGenerator[Batch, None]:
-        """The lines of all executions, from now on or behind the entry with this id, until this is closed.
+        """The lines of all executions, from now on or after the event with this id.
 
-        The first batch comes at once, as with `follow`. Raises `NoSuchEvent`, `TooManyStreams`.
+        The first batch comes at once, as with `follow`. The stream lasts until `close` is called.
+
+        Raises `NoSuchEvent`, `TooManyStreams`.
         """
         with self._stream() as buffer:
             try:
                 await self._tail.join(buffer)
-                if buffer.ended:  # raises what is wrong, before the stream begins
+                if buffer.ended:  # raises the error of the reading, before the stream begins
                     return
-                yield (batch := await self._beginning(after))
+
+                batch = await self._first_batch(after)
+                yield batch
                 cursor = batch.next_cursor
                 while not buffer.ended:
                     if buffer.behind:
                         buffer.collect()
-                        goal = self._tail.cursor  # whatever is behind it will be in the buffer
-                        while any(map(operator.lt, cursor, goal)) and (
-                            feed_entries := await self._cold.read_commits(cursor, PAGE_ENTRIES)
-                        ):
+                        goal = self._tail.cursor  # whatever comes after it will be in the buffer
+                        while any(map(operator.lt, cursor, goal)):
+                            feed_entries = await self._cold.read_commits(cursor, PAGE_ENTRIES)
+                            if not feed_entries:
+                                break
                             for batch in of_feed_entries(feed_entries, cursor):
                                 yield batch
                                 if buffer.closed:
@@ -179,64 +193,69 @@ class LiveEvents:
                                 await _let_others_go_first(batch)
                                 cursor = batch.next_cursor
                         cursor = tuple(map(max, cursor, goal))
-                    for whole in await buffer.take(idle_seconds) or SILENCE:
-                        yield (batch := whole.seen_from(cursor))
+
+                    for whole_batch in await buffer.take(idle_seconds) or SILENCE:
+                        batch = whole_batch.seen_from(cursor)
+                        yield batch
                         cursor = batch.next_cursor
             finally:
                 self._tail.leave(buffer)
 
-    async def _stored(self, execution_id: str, last: int, buffer: Buffer) -> Iterator[Batch]:
-        """The stored lines after `last`, at least one batch.
+    async def _stored(self, execution_id: str, last_seq: int, buffer: Buffer) -> Iterator[Batch]:
+        """The stored lines from `last_seq` on, at least one batch.
 
-        From now on the buffer collects what it hasn't.
+        From now on the buffer collects what is committed later.
         """
         buffer.collect()
-        # with the last known line: if that is the end, nothing else will come
-        lines = await self._cold.history(execution_id, max(last - 1, 0))
+        # with the line that the reader has: if that is the last one, the stream must end
+        lines = await self._cold.history(execution_id, max(last_seq - 1, 0))
         if lines is None:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
-        if last and not (lines and lines[0].seq == last):
-            raise NoSuchEvent(f"execution {execution_id} has no event {last}")
+        if last_seq and not (lines and lines[0].seq == last_seq):
+            raise NoSuchEvent(f"execution {execution_id} has no event {last_seq}")
         return of_execution(execution_id, lines)
 
-    async def _beginning(self, after: str | None) -> Batch:
-        """The first batch.
+    async def _first_batch(self, after: str | None) -> Batch:
+        """The first batch of a stream of all executions.
 
-        What is left of an entry that was seen halfway, mostly nothing; its cursor is to read on
-        from.
+        It has the rest of an entry that was seen in part, which is mostly nothing. The stream
+        continues from its cursor.
         """
         if after is None:
             return batch_of([], self._tail.cursor)
+
         end = await self._cold.commits_end()
         cursor, partition, seen = _read_id(after, len(end))
-        shown = after[:EVENT_ID_CHARACTERS_MAX]
+        event_id = after[:EVENT_ID_CHARACTERS_MAX]
         if any(map(operator.gt, cursor, end)):
-            raise NoSuchEvent(f"this store has no event {shown} yet; is it another one?")
+            raise NoSuchEvent(
+                f"this store has no event {event_id} yet; does the id come from another store?"
+            )
+
         try:
             feed_entries = await self._entry_at(cursor, partition) if seen else []
             await self._cold.read_commits(cursor, 1)
         except FeedGap as error:
             raise NoSuchEvent(
-                f"what came after the event {shown} isn't kept any more: {error}"
+                f"what came after the event {event_id} isn't kept any more: {error}"
             ) from None
         if seen and not feed_entries:
             raise NoSuchEvent(
-                f"this store has no event {shown}; is it another one, or is it long ago?"
+                f"this store has no event {event_id};"
+                " does the id come from another store, or from long ago?"
             )
         return batch_of(feed_entries, cursor, seen)
 
     async def _entry_at(self, cursor: FeedCursor, partition: int) -> list[FeedEntry]:
-        """The entry at this position of this partition.
+        """The entry at this position of this partition, if there is one.
 
-        Before anything else: no id could say that it was seen halfway.
+        It comes first in the stream, because later ids couldn't say that it was seen in part.
         """
-        only = tuple(
-            position - 1 if each == partition else FAR_AHEAD for each, position in enumerate(cursor)
-        )
+        only_partition = [FAR_AHEAD] * len(cursor)
+        only_partition[partition] = cursor[partition] - 1
+        feed_entries = await self._cold.read_commits(tuple(only_partition), 1)
         return [
-            feed_entry
-            for feed_entry in await self._cold.read_commits(only, 1)
-            if feed_entry.position == cursor[partition]
+            feed_entry for feed_entry in feed_entries if feed_entry.position == cursor[partition]
         ]
 
     @contextmanager
@@ -268,31 +287,45 @@ class LiveEvents:
 
 
 def _read_id(text: str, partitions: int) -> tuple[FeedCursor, int, int]:
-    """The cursor, a partition, and how many lines of the entry there have been seen; 0 is all.
+    """Read an event id: the cursor, a partition, and how many lines of its entry have been seen.
 
-    An id is a position for each partition, with `-` in between; the entry's own partition has the
-    index: `17-33.0-5`.
+    No lines (0) means that the whole entry was seen.
+
+    An id has a position for each partition, with `-` in between; the entry's own partition also
+    has the line's index: `17-33.0-5`.
     """
     if text == START:
         return (0,) * partitions, 0, 0
-    found = [POSITION_ID.fullmatch(each) for each in text.split("-", PARTITIONS_MAX)]
-    pairs = [(int(each[1]), each[2]) for each in found if each]
-    halves = [(partition, int(index) + 1) for partition, (_, index) in enumerate(pairs) if index]
-    if len(pairs) < len(found) or len(halves) > 1:
+
+    shortened = text[:EVENT_ID_CHARACTERS_MAX]
+    malformed = NoSuchEvent(
+        f"{shortened!r} isn't the id of an event of all executions, such as 17.0"
+    )
+    positions: list[int] = []
+    seen_in: list[tuple[int, int]] = []
+    """Partition and number of seen lines, of each position with an index."""
+    for partition, part in enumerate(text.split("-", PARTITIONS_MAX)):
+        match = POSITION_ID.fullmatch(part)
+        if match is None:
+            raise malformed
+        positions.append(int(match[1]))
+        if match[2]:
+            seen_in.append((partition, int(match[2]) + 1))
+    if len(seen_in) > 1:
+        raise malformed
+
+    if len(positions) != partitions:
         raise NoSuchEvent(
-            f"{text[:EVENT_ID_CHARACTERS_MAX]!r} isn't the id of an event of all executions, such as 17.0"
+            f"the id {shortened} has {len(positions)} positions where this store has {partitions}"
         )
-    if len(pairs) != partitions:
-        raise NoSuchEvent(
-            f"the id {text[:EVENT_ID_CHARACTERS_MAX]} has {len(pairs)} positions where this store has {partitions}"
-        )
-    return tuple(position for position, _ in pairs), *(halves[0] if halves else (0, 0))
+    partition, seen = seen_in[0] if seen_in else (0, 0)
+    return tuple(positions), partition, seen
 
 
 async def _let_others_go_first(batch: Batch) -> None:
-    """Let other tasks go first after a large batch.
+    """Let other tasks run after a large batch.
 
-    Sending needn't wait for anything, and a long history would have the loop to itself.
+    Sending may never wait, so a long history would otherwise block the event loop.
     """
     if len(batch.feed_lines) >= BATCH_LINES:
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Times of a workflow's nodes: executions are added one by one, and none of them is kept."""
+"""Times of a workflow's nodes: executions are added one by one, and not held in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.service.charts import ENDS, percentile, rate
 from penstock.stores.base import Stored
 
 
-class _Node:
+class _NodeTimes:
     def __init__(self) -> None:
         self.states: Counter[str] = Counter()
         self.attempts = 0
@@ -23,11 +23,10 @@ class _Node:
     def add(self, run: NodeRun) -> None:
         self.states[run.state] += 1
         self.attempts += run.attempt
-        if (
-            run.state is NodeState.COMPLETED
-            and run.started_at is not None
-            and run.finished_at is not None
-        ):
+
+        if run.state is not NodeState.COMPLETED:
+            return
+        if run.started_at is not None and run.finished_at is not None:
             self.seconds.append(run.finished_at - run.started_at)
 
     def view(self) -> dict[str, Any]:
@@ -51,26 +50,28 @@ class NodeTimes:
         self.versions: set[int] = set()
         self._states: Counter[str] = Counter()
         self._seconds: list[float] = []
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, _NodeTimes] = {}
         self._added: dict[str, str] = {}
-        """Nodes that an execution has gained, and which node of the plan each is like."""
+        """Nodes that were added to an execution, and the node of the plan that each is like."""
 
     def add(self, stored: Stored) -> None:
         record = stored.record
         self.versions.add(record.version)
         self._states[record.state] += 1
         if record.state is ExecutionState.COMPLETED and record.started_at is not None:
-            self._seconds.append((record.finished_at or record.started_at) - record.started_at)
-        self._added.update((node.node_id, node.like) for node in record.added)
-        for name, run in stored.runs.items():
-            if run.reason != Reason.REUSED:  # an earlier execution ran it
-                self._nodes.setdefault(name, _Node()).add(run)
+            finished_at = record.finished_at or record.started_at
+            self._seconds.append(finished_at - record.started_at)
+
+        for node in record.added:
+            self._added[node.node_id] = node.like
+
+        for node_id, run in stored.runs.items():
+            if run.reason == Reason.REUSED:  # an earlier execution ran it
+                continue
+            self._nodes.setdefault(node_id, _NodeTimes()).add(run)
 
     def view(self, plans: Iterable[Plan]) -> dict[str, Any]:
-        """The times of nodes in the order of these plans.
-
-        What only an older version has comes last.
-        """
+        """The times of nodes, in the order of these plans, the newest version's first."""
         handlers: dict[str, str] = {}
         for plan in plans:
             for node in plan.nodes:
@@ -78,10 +79,12 @@ class NodeTimes:
         for node_id, like in self._added.items():
             if like in handlers:
                 handlers.setdefault(node_id, handlers[like])
-        nodes = [
-            {"node_id": node_id, "handler": handler, **self._nodes.get(node_id, _Node()).view()}
-            for node_id, handler in handlers.items()
-        ]
+
+        nodes: list[dict[str, Any]] = []
+        for node_id, handler in handlers.items():
+            times = self._nodes.get(node_id, _NodeTimes())
+            nodes.append({"node_id": node_id, "handler": handler, **times.view()})
+
         return {
             "sampled": sum(self._states.values()),
             "states": {state: self._states[state] for state in ENDS},

@@ -1,9 +1,9 @@
-"""A node of an execution: how it was written, what it was given, what came of it, and every attempt."""
+"""Nodes of an execution: the definition, the resolved config, the outcome and all attempts."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -22,23 +22,29 @@ class Nodes:
     """Views of single nodes of executions."""
 
     def __init__(self, stores: Stores, executions: Executions) -> None:
-        self._stores, self._executions = stores, executions
+        self._stores = stores
+        self._executions = executions
 
     async def view(self, execution_id: str, node_id: str) -> dict[str, Any]:
         stored = await self._executions.stored(execution_id)
-        plan = await self._executions.plan(stored.record)
-        node, parents = find_node(plan, stored.record, node_id)
+        record = stored.record
+        plan = await self._executions.plan(record)
+        node, parents = find_node(plan, record, node_id)
         run = stored.runs.get(node_id)
-        waits = await self._executions.waiting.of_nodes(stored.record, stored.runs, plan)
-        resolved = await resolved_config(stored, plan, node, self._stores.blobs)
         lines = [line for line in stored.history if line.node_id == node_id]
+
+        waits = await self._executions.waiting.of_nodes(record, stored.runs, plan)
+        resolved = await resolved_config(stored, plan, node, self._stores.blobs)
+        output = await self._output(stored, node_id)
+        notes = await self._notes(record, node_id)
+
         return {
             "node_id": node_id,
-            **node_view(run, await self._output(stored, node_id), waits.get(node_id)),
+            **node_view(run, output, waits.get(node_id)),
             "dependencies": parents,
-            **_rules(node),
-            **await self._notes(stored.record, node_id),
-            "config": {**node.config.value, **stored.record.overrides.get(node_id, {})},
+            **_rules_view(node),
+            **notes,
+            "config": {**node.config.value, **record.overrides.get(node_id, {})},
             "resolved_config": resolved.config,
             "unresolved": resolved.unresolved,
             "attempts": attempts_of(run, lines),
@@ -52,36 +58,49 @@ class Nodes:
         return undecoded(outputs[node_id])
 
     async def _notes(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
-        """The notes of a node.
+        """The notes of a node: its labels and metadata in the document.
 
-        What the document says about it that has no effect, and so isn't in the plan.
+        They have no effect, so they aren't in the plan.
         """
         stored = await self._stores.cold.get_workflow(record.workflow, record.version)
         document = json.loads(stored.document) if stored else {}
-        nodes = (document.get("dag") or document).get("nodes") or []
-        pairs = (
-            nodes.items() if isinstance(nodes, dict) else ((node.get("id"), node) for node in nodes)
-        )
-        written: dict[str, Any] = next(
-            (node for name, node in pairs if node.get("id", name) == node_id), {}
-        )
-        return {"labels": written.get("labels"), "metadata": written.get("metadata")}
+        node = _node_in_document(document, node_id)
+        return {
+            "labels": node.get("labels"),
+            "metadata": node.get("metadata"),
+        }
+
+
+def _node_in_document(document: dict[str, Any], node_id: str) -> dict[str, Any]:
+    nodes = (document.get("dag") or document).get("nodes") or []
+    if isinstance(nodes, dict):
+        nodes_by_name = list(nodes.items())
+    else:
+        nodes_by_name = [(node.get("id"), node) for node in nodes]
+
+    for name, node in nodes_by_name:
+        if node.get("id", name) == node_id:
+            return cast("dict[str, Any]", node)
+    return {}
 
 
 def find_node(plan: Plan, record: ExecutionRecord, node_id: str) -> tuple[PlanNode, list[str]]:
-    """The node and the names of its parents, also of one that the execution gained while it ran."""
-    nodes, numbers = plan.nodes, plan.numbers
+    """The node and the ids of its parents, also of a node that was added at run time."""
+    nodes = plan.nodes
+    numbers = plan.numbers
     if record.added:
-        grown = Execution(plan, record)
-        nodes, numbers = grown.nodes, grown.numbers
+        execution = Execution(plan, record)
+        nodes = execution.nodes
+        numbers = execution.numbers
+
     if node_id not in numbers:
         raise NotFound(no_node(node_id, plan))
     node = nodes[numbers[node_id]]
     return node, [nodes[parent].node_id for parent in node.dependencies]
 
 
-def _rules(node: PlanNode) -> dict[str, Any]:
-    """The rules of a node, which decide over it, with the defaults of its handler."""
+def _rules_view(node: PlanNode) -> dict[str, Any]:
+    """The rules of a node, with its handler's defaults."""
     return {
         "handler": node.handler,
         "condition": node.condition.source if node.condition else None,

@@ -12,10 +12,7 @@ from penstock.errors import StoreUnavailable
 from penstock.stores.records import FeedCursor, FeedEntry
 
 BATCH_LINES = 250
-"""Lines of a batch, about.
-
-So encoding and sending a long history lets others have their turn.
-"""
+"""Lines of a batch, about: a long history is encoded and sent in parts, so others get a turn."""
 
 
 class FeedLine(NamedTuple):
@@ -23,8 +20,8 @@ class FeedLine(NamedTuple):
 
     seq: int
     id: str
-    """Where to go on after it: `seq`, or in the commit feed a cursor with the line's index,
-    such as `17.0`.
+    """The id to continue after: `seq`, or in the commit feed a cursor with the line's index, such
+    as `17.0`.
     """
     execution_id: str
     line: Transition
@@ -40,7 +37,7 @@ class Ending(NamedTuple):
 class Batch:
     """A batch of history lines, in order.
 
-    Every reader gets the same object, so what one makes of it serves the others.
+    All readers share the object, and with it what the first one has encoded.
     """
 
     __slots__ = ("bare", "cursor", "encoded", "ends", "feed_entries", "feed_lines", "next_cursor")
@@ -50,17 +47,15 @@ class Batch:
         self.ends = ends
         """The execution's end, in the last batch of one that has ended."""
         self.encoded: bytes | None = None
-        """The bytes that the first reader has encoded.
-
-        `bare` is the same without the lines of nodes.
-        """
+        """The bytes that the first reader has encoded."""
         self.bare: bytes | None = None
+        """As `encoded`, without the lines of nodes."""
         self.cursor: FeedCursor = ()
-        """In the commit feed: where a reader is before it; `next_cursor` is behind it, and the entries
-        are in between.
-        """
+        """In the commit feed: the cursor before this batch."""
         self.next_cursor: FeedCursor = ()
+        """In the commit feed: the cursor after this batch."""
         self.feed_entries: Sequence[FeedEntry] = ()
+        """In the commit feed: the entries between the two cursors."""
 
     @property
     def lines(self) -> list[Transition]:
@@ -74,20 +69,18 @@ class Batch:
         return Batch([feed_line for feed_line in feed_lines if feed_line.seq > seq], self.ends)
 
     def seen_from(self, cursor: FeedCursor) -> Batch:
-        """This batch for a reader of all executions that isn't where most are.
+        """This batch for a reader of all executions that is at another cursor.
 
-        Without what it has, and with ids of its own.
+        It lacks what that reader already has, and its ids begin from that cursor.
         """
         if cursor == self.cursor:
             return self
-        return batch_of(
-            [
-                feed_entry
-                for feed_entry in self.feed_entries
-                if feed_entry.position > cursor[feed_entry.partition]
-            ],
-            cursor,
-        )
+        unseen = [
+            feed_entry
+            for feed_entry in self.feed_entries
+            if feed_entry.position > cursor[feed_entry.partition]
+        ]
+        return batch_of(unseen, cursor)
 
 
 def of_execution(execution_id: str, lines: Sequence[Transition]) -> Iterator[Batch]:
@@ -109,46 +102,55 @@ def of_feed_entries(feed_entries: Sequence[FeedEntry], cursor: FeedCursor) -> It
 
     An entry isn't divided between batches.
     """
-    first = size = 0
+    first = 0
+    size = 0
     for number, feed_entry in enumerate(feed_entries, start=1):
         size += len(feed_entry.lines)
         if size >= BATCH_LINES or number == len(feed_entries):
-            yield (batch := batch_of(feed_entries[first:number], cursor))
-            cursor, first, size = batch.next_cursor, number, 0
+            batch = batch_of(feed_entries[first:number], cursor)
+            yield batch
+            cursor = batch.next_cursor
+            first = number
+            size = 0
 
 
 def batch_of(feed_entries: Sequence[FeedEntry], cursor: FeedCursor, seen: int = 0) -> Batch:
-    """Entries as one batch, without the first lines of each that were `seen`."""
-    here, feed_lines = list(cursor), []
+    """Entries as one batch, without the first `seen` lines of each."""
+    positions = list(cursor)
+    feed_lines: list[FeedLine] = []
     for feed_entry in feed_entries:
-        position, partition, execution_id = (
-            feed_entry.position,
-            feed_entry.partition,
-            feed_entry.execution_id,
-        )
-        here[partition] = position
-        # the whole cursor, so that one id is enough to go on in all partitions; the index stands with
-        # its partition
-        before, later = _around(here, partition) if len(here) > 1 else ("", "")
+        position = feed_entry.position
+        partition = feed_entry.partition
+        execution_id = feed_entry.execution_id
+        positions[partition] = position
+
+        # An id has the positions of all partitions, so that one id is enough to continue in all of
+        # them. The line's index follows the position of its own partition.
+        prefix = suffix = ""
+        if len(positions) > 1:
+            prefix, suffix = _other_positions(positions, partition)
         for index, line in enumerate(feed_entry.lines[seen:], seen):
-            feed_lines.append(
-                FeedLine(line.seq, f"{before}{position}.{index}{later}", execution_id, line)
-            )
+            event_id = f"{prefix}{position}.{index}{suffix}"
+            feed_lines.append(FeedLine(line.seq, event_id, execution_id, line))
+
     batch = Batch(feed_lines)
-    batch.cursor, batch.next_cursor, batch.feed_entries = cursor, tuple(here), feed_entries
+    batch.cursor = cursor
+    batch.next_cursor = tuple(positions)
+    batch.feed_entries = feed_entries
     return batch
 
 
-def _around(here: list[int], partition: int) -> tuple[str, str]:
-    return "".join([f"{each}-" for each in here[:partition]]), "".join(
-        [f"-{each}" for each in here[partition + 1 :]]
-    )
+def _other_positions(positions: list[int], partition: int) -> tuple[str, str]:
+    """The positions before and after that of a partition, as parts of an id."""
+    prefix = "".join([f"{position}-" for position in positions[:partition]])
+    suffix = "".join([f"-{position}" for position in positions[partition + 1 :]])
+    return prefix, suffix
 
 
 class Buffer:
     """A buffer: the batches that wait for one reader.
 
-    When it is full it is dropped, and the reader goes back to the store.
+    When it is full it is emptied, and the reader reads the store again.
     """
 
     __slots__ = ("_batches", "_error", "_size_max", "_waiter", "behind", "closed", "size")
@@ -174,19 +176,15 @@ class Buffer:
         return True
 
     def collect(self) -> None:
-        """Begin to collect, before reading the store.
-
-        What is committed after that reading isn't in it.
-        """
+        """Begin to collect. Called before the store is read, so that no commit is missed."""
         self.behind = False
 
     def put(self, batch: Batch) -> None:
         if self.behind or self.closed:
             return
         size = len(batch.feed_lines)
-        if (
-            self._batches and self.size + size > self._size_max
-        ):  # one batch always fits, however large
+        # one batch always fits, however large
+        if self._batches and self.size + size > self._size_max:
             self.fall_behind()
             return
         self._batches.append(batch)
@@ -194,22 +192,26 @@ class Buffer:
         self._wake()
 
     def fall_behind(self) -> None:
-        self._batches, self.size = [], 0
+        self._batches = []
+        self.size = 0
         self.behind = True
         self._wake()
 
     def end(self, error: Exception | None = None) -> None:
-        self.closed, self._error = True, error
+        self.closed = True
+        self._error = error
         self._wake()
 
     async def take(self, idle_seconds: float | None) -> list[Batch]:
         """Take the batches that have come.
 
-        None after a while of silence, or if the reader is behind or at the end.
+        An empty list after `idle_seconds` without one, or if the reader is behind or at the end.
         """
         if not (self._batches or self.behind or self.closed):
             await self._wait(idle_seconds)
-        batches, self._batches, self.size = self._batches, [], 0
+        batches = self._batches
+        self._batches = []
+        self.size = 0
         return batches
 
     async def _wait(self, idle_seconds: float | None) -> None:

@@ -1,10 +1,9 @@
 """The resolved config of a node, as it was given or would be given now.
 
-Its config with every reference filled in by the engine's own rules.
+It is the node's config with every reference filled in by the engine's own rules.
 
-A node sees what was recorded when its last attempt was handed out, and no output that came later: a
-`??` that stood in for an output then stands in for it here. Secrets stay the references that were
-written.
+A node sees what was recorded when its last attempt was dispatched, and no output that came later.
+If a fallback (`??`) replaced an output then, it does so here too. Secrets stay references.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 from penstock.definition.plan import Plan, PlanNode
 from penstock.definition.template import Missing, opened
 from penstock.engine.commands import NodeRun
-from penstock.engine.events import Blob
+from penstock.engine.events import Blob, Value
 from penstock.engine.starting import Outputs, resolve
 from penstock.engine.state import Execution
 from penstock.engine.states import NODE_ENDS, NodeState
@@ -26,7 +25,7 @@ from penstock.stores.base import BlobStore, Stored
 
 CONFIG_BYTES_MAX = 256 * 1024
 SOURCE_BYTES_MAX = 6 * 1024 * 1024
-"""Bytes of outputs and input that are looked into for a config, on a loop that others wait for."""
+"""Bytes of outputs and input that are read for a config: the event loop waits meanwhile."""
 NEVER_GIVEN = frozenset({NodeState.SKIPPED, NodeState.CANCELLED, NodeState.FAILED})
 
 
@@ -40,62 +39,90 @@ class Resolved(NamedTuple):
 
 async def resolved_config(stored: Stored, plan: Plan, node: PlanNode, blobs: BlobStore) -> Resolved:
     run = stored.runs.get(node.node_id)
-    why_not = _never_given(run) if run else _waits(stored, node.config.references)
+    references = node.config.references
+    visible: Collection[str]
+    """The referenced nodes whose output the node was given, or would be given now."""
+    if run:
+        why_not = _why_never_given(run)
+        visible = _ended_before(stored, node.node_id, references)
+    else:
+        why_not = _why_waiting(stored, references)
+        visible = references
     if why_not is not None:
         return Resolved(None, why_not)
-    seen = _seen(stored, node.node_id, node.config.references) if run else node.config.references
-    known = {node_id: stored.outputs[node_id] for node_id in seen if node_id in stored.outputs}
-    source = sum(value.size if isinstance(value, Blob) else len(value) for value in known.values())
-    source += len(stored.record.input) if node.config.uses_input else 0
-    if source > SOURCE_BYTES_MAX:
+
+    values = {node_id: stored.outputs[node_id] for node_id in visible if node_id in stored.outputs}
+    source_bytes = sum(_size(value) for value in values.values())
+    if node.config.uses_input:
+        source_bytes += len(stored.record.input)
+    if source_bytes > SOURCE_BYTES_MAX:
         return Resolved(
-            None, f"its references look into too much to be shown ({-(-source // 1024)} KiB)"
+            None, f"its references look into too much to be shown ({_kibibytes(source_bytes)} KiB)"
         )
-    runs = [stored.runs[node_id] for node_id in seen if node_id in stored.runs]
-    outputs = {**await fetch_outputs(known, blobs)}
+
+    runs = [stored.runs[node_id] for node_id in visible if node_id in stored.runs]
+    outputs = await fetch_outputs(values, blobs)
     execution = Execution(plan, stored.record, runs, {**outputs})
     # decoded only as far as a reference looks into them
-    execution.values.update(
-        (node_id, opened(msgspec.Raw(text))) for node_id, text in outputs.items()
-    )
+    for node_id, text in outputs.items():
+        execution.values[node_id] = opened(msgspec.Raw(text))
     try:
         config, _ = resolve(execution, node, Outputs(execution))
     except Missing as error:
         return Resolved(None, str(error))
-    text = msgspec.json.encode(config)
-    if len(text) > CONFIG_BYTES_MAX:
-        return Resolved(None, f"too large to show ({-(-len(text) // 1024)} KiB)")
-    return Resolved(msgspec.json.decode(text))
+
+    encoded = msgspec.json.encode(config)
+    if len(encoded) > CONFIG_BYTES_MAX:
+        return Resolved(None, f"too large to show ({_kibibytes(len(encoded))} KiB)")
+    return Resolved(msgspec.json.decode(encoded))
 
 
-def _never_given(run: NodeRun) -> str | None:
+def _size(value: Value) -> int:
+    return value.size if isinstance(value, Blob) else len(value)
+
+
+def _kibibytes(size: int) -> int:
+    """Kibibytes of so many bytes, rounded up."""
+    return -(-size // 1024)
+
+
+def _why_never_given(run: NodeRun) -> str | None:
     if run.attempt or run.state not in NEVER_GIVEN or run.reason == "config":
         return None
-    return (
-        f"it never started: it is {run.state} ({run.reason})"
-        if run.reason
-        else f"it never started: it is {run.state}"
-    )
+    why = f"it never started: it is {run.state}"
+    return f"{why} ({run.reason})" if run.reason else why
 
 
-def _waits(stored: Stored, references: Collection[str]) -> str | None:
-    """A fallback doesn't count yet: the output may still come."""
+def _why_waiting(stored: Stored, references: Collection[str]) -> str | None:
+    """Why a config can't be resolved yet: the output that it waits for.
+
+    A fallback doesn't count yet, as the output may still come.
+    """
     for node_id in sorted(references):
         run = stored.runs.get(node_id)
-        if run is None or run.state not in NODE_ENDS:
-            return f"it waits for the output of {node_id!r}, which is {run.state if run else NodeState.PENDING}"
+        state = run.state if run else NodeState.PENDING
+        if state not in NODE_ENDS:
+            return f"it waits for the output of {node_id!r}, which is {state}"
     return None
 
 
-def _seen(stored: Stored, node_id: str, references: Collection[str]) -> set[str]:
+def _ended_before(stored: Stored, node_id: str, references: Collection[str]) -> set[str]:
     """The referenced nodes that had ended when this one was decided on for the last time.
 
     That is, when it was queued, or evaluated in place.
     """
-    own = [line for line in stored.history if line.node_id == node_id]
-    queued = [line.seq for line in own if line.after == NodeState.QUEUED]
-    decided = queued[-1] if queued else own[-1].seq if own else stored.last_seq
-    later = {
-        line.node_id for line in stored.history if line.seq > decided and line.after in NODE_ENDS
+    decided_seq = _last_decision(stored, node_id)
+    ended_later = {
+        line.node_id
+        for line in stored.history
+        if line.seq > decided_seq and line.after in NODE_ENDS
     }
-    return set(references) - later
+    return set(references) - ended_later
+
+
+def _last_decision(stored: Stored, node_id: str) -> int:
+    lines = [line for line in stored.history if line.node_id == node_id]
+    for line in reversed(lines):
+        if line.after == NodeState.QUEUED:
+            return line.seq
+    return lines[-1].seq if lines else stored.last_seq

@@ -1,4 +1,8 @@
-"""Retry of a finished execution: a new one, linked to it, that keeps what completed and runs the rest."""
+"""Retries of finished executions.
+
+A retry is a new execution, linked to the finished one. It reuses the outputs of the nodes that
+completed, and runs the rest.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +31,10 @@ log = logging.getLogger("penstock.service")
 VERSION_DIGITS_MAX = 9
 DEAD_LETTERS_MAX = 100_000
 KEY_SCOPE = "retry"
-"""No API key has this id, so an idempotency key of a client can't be taken for one of ours."""
+"""The key scope of retries: no API key has this id, so no client's idempotency key can collide."""
 
 
-class _Ready(NamedTuple):
+class _PreparedRetry(NamedTuple):
     stored: Stored
     new: Plan
     plan: RetryPlan
@@ -40,14 +44,17 @@ class Retries:
     """Retries of finished executions."""
 
     def __init__(self, stores: Stores, plans: Plans, submissions: Submissions) -> None:
-        self._cold, self._now = stores.cold, stores.hot.now
-        self._plans, self._submissions = plans, submissions
+        self._cold = stores.cold
+        self._now = stores.hot.now
+        self._plans = plans
+        self._submissions = submissions
 
     async def preview(
         self, execution_id: str, *, start: str | None = None, version: str | int = "same"
     ) -> RetryPlan:
         """What `retry` would do, or the error that it would raise."""
-        return (await self._prepare(execution_id, start, version)).plan
+        prepared = await self._prepare(execution_id, start, version)
+        return prepared.plan
 
     async def retry(
         self,
@@ -57,7 +64,7 @@ class Retries:
         version: str | int = "same",
         labels: Mapping[str, Any] | None = None,
     ) -> tuple[str, RetryPlan]:
-        """Retry an execution; answers the new one's id and the plan.
+        """Retry an execution; returns the new execution's id and the plan.
 
         `version` is `same`, `latest` or a number.
 
@@ -66,105 +73,111 @@ class Retries:
         """
         if labels:
             check_labels(labels)
-        ready = await self._prepare(execution_id, start, version)
-        record = _record(ready, new_execution_id(), self._now(), labels)
-        # of two at once, one makes the execution; the other gets its id, or is refused if it wants
-        # something else
-        request = content_hash([ready.plan.version, start, record.labels])
-        reused = [
-            ReusedOutput(execution_id, ready.stored.outputs[execution_id])
-            for execution_id in ready.plan.reused
-        ]
+        prepared = await self._prepare(execution_id, start, version)
+        plan = prepared.plan
+        record = _new_record(prepared, new_execution_id(), self._now(), labels)
+
+        outputs = prepared.stored.outputs
+        reused = [ReusedOutput(node_id, outputs[node_id]) for node_id in plan.reused]
         record.reused = len(reused)
+
+        # The idempotency key is the old execution's id: of two retries at once, one creates the
+        # execution. The other gets its id, or is refused if it asks for something else.
+        request = content_hash([plan.version, start, record.labels])
         intent = Intent(record, execution_id, request, execution_id, reused, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
         try:
-            [made] = await self._submissions.record_intents([intent])
+            [retry_id] = await self._submissions.record_intents([intent])
         except KeyReused:
             await self._check_first(execution_id)
             raise
-        await self._close_dead_letters(execution_id, made)
-        return made, ready.plan
 
-    async def _close_dead_letters(self, execution_id: str, made: str) -> None:
-        """Close the dead letters of an execution, whichever way the retry was asked for."""
+        await self._close_dead_letters(execution_id, retry_id)
+        return retry_id, plan
+
+    async def _close_dead_letters(self, execution_id: str, retry_id: str) -> None:
+        """Close the dead letters of an execution that was retried."""
+        search = DeadLetterSearch(execution_id=execution_id, limit=DEAD_LETTERS_MAX)
         try:
-            dead_letters = await self._cold.dead_letters(
-                DeadLetterSearch(execution_id=execution_id, limit=DEAD_LETTERS_MAX)
-            )
-            if dead_letters:
-                await self._cold.close_dead_letters(
-                    [row.id for row in dead_letters], "retried", self._now(), made
-                )
-        except StoreError as error:  # the retry is stored, and whoever asked for it must hear so
+            rows = await self._cold.dead_letters(search)
+            if rows:
+                ids = [row.id for row in rows]
+                await self._cold.close_dead_letters(ids, "retried", self._now(), retry_id)
+        except StoreError as error:  # the retry is stored, so the caller must get its id
             log.warning(
-                "the dead letters of %s stay open, though it goes on as %s: %s",
+                "the dead letters of %s stay open, though it was retried as %s: %s",
                 execution_id,
-                made,
+                retry_id,
                 error,
             )
 
-    async def _prepare(self, execution_id: str, start: str | None, version: str | int) -> _Ready:
+    async def _prepare(
+        self, execution_id: str, start: str | None, version: str | int
+    ) -> _PreparedRetry:
         stored = await self._cold.execution(execution_id)
         if stored is None:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
-        if stored.record.state not in EXECUTION_ENDS:
-            state = stored.record.state
+        state = stored.record.state
+        if state not in EXECUTION_ENDS:
             raise Conflict(
                 f"execution {execution_id} is {state}; cancel it first, or wait until it has ended"
             )
         await self._check_first(execution_id)
         await self._add_unrecorded(stored)
+
         old = await self._plans.need(stored.record.workflow, stored.record.version)
-        new = await self._wanted(old, version)
+        new = await self._plan_of_version(old, version)
         await self._check_input(stored.record, new)
+
         plan = plan_retry(stored, old, new, start=start)
-        if plan.is_idle and stored.record.state is ExecutionState.COMPLETED:
+        if plan.is_idle and state is ExecutionState.COMPLETED:
             raise Conflict(
-                "everything completed; name a node with from to run it and what comes after it again"
+                "everything completed; name a node with from"
+                " to run it and what comes after it again"
             )
-        return _Ready(stored, new, plan)
+        return _PreparedRetry(stored, new, plan)
 
     async def _check_first(self, execution_id: str) -> None:
-        """Raise if the execution was retried.
+        """Raise `Conflict` if the execution was retried already.
 
-        One retry per execution; the chain goes on from its end.
+        An execution has one retry at most; the next one is a retry of that.
         """
         for row in await self._cold.search(Search(retry_of=execution_id, limit=1)):
-            advice = (
-                "retry that one"
-                if row.state in EXECUTION_ENDS
-                else "cancel that one first, or wait for it"
+            advice = "cancel that one first, or wait for it"
+            if row.state in EXECUTION_ENDS:
+                advice = "retry that one"
+            raise Conflict(
+                f"execution {execution_id} was retried as {row.execution_id},"
+                f" which is {row.state}; {advice}"
             )
-            told = (
-                f"execution {execution_id} was retried as {row.execution_id}, which is {row.state}"
-            )
-            raise Conflict(f"{told}; {advice}")
 
     async def _add_unrecorded(self, stored: Stored) -> None:
-        """Add the outputs that a retry reuses and hadn't recorded before it broke.
+        """Add the outputs that a retry reuses and hadn't recorded before it ended.
 
         Its intent has them.
         """
-        intent = (
-            await self._cold.intent(stored.record.execution_id) if stored.record.reused else None
-        )
-        for reused in intent.reused if intent else ():
-            if reused.node_id not in stored.runs:
-                stored.runs[reused.node_id] = NodeRun(
-                    reused.node_id, NodeState.COMPLETED, reason=Reason.REUSED
-                )
-                stored.outputs[reused.node_id] = reused.output
+        if not stored.record.reused:
+            return
+        intent = await self._cold.intent(stored.record.execution_id)
+        if intent is None:
+            return
+
+        for reused in intent.reused:
+            node_id = reused.node_id
+            if node_id not in stored.runs:
+                run = NodeRun(node_id, NodeState.COMPLETED, reason=Reason.REUSED)
+                stored.runs[node_id] = run
+                stored.outputs[node_id] = reused.output
 
     async def _check_input(self, record: ExecutionRecord, new: Plan) -> None:
         """Check the input against the new version, which may ask for another."""
         if new.version == record.version or new.input_schema is None:
             return
-        told = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"
-        given = msgspec.json.decode(record.input)
-        await self._submissions.check_fits(new.input_schema, given, told, new.name)
+        value = msgspec.json.decode(record.input)
+        message = f"the execution's input doesn't fit the input_schema of {new.name}@{new.version}"
+        await self._submissions.check_fits(new.input_schema, value, message, new.name)
 
-    async def _wanted(self, old: Plan, version: str | int) -> Plan:
+    async def _plan_of_version(self, old: Plan, version: str | int) -> Plan:
         text = str(version)
         if text == "same":
             return old
@@ -178,19 +191,18 @@ class Retries:
         return await self._plans.need(old.name, int(text))
 
 
-def _record(
-    ready: _Ready, execution_id: str, now: float, labels: Mapping[str, Any] | None
+def _new_record(
+    prepared: _PreparedRetry, execution_id: str, now: float, labels: Mapping[str, Any] | None
 ) -> ExecutionRecord:
-    old, new = ready.stored.record, ready.new
+    old = prepared.stored.record
+    new = prepared.new
     record = ExecutionRecord(
         execution_id, new.name, new.version, ExecutionState.PENDING, old.input, now
     )
     record.first_execution_id = old.first_execution_id or old.execution_id
+    record.retry_of = old.execution_id
     record.labels = old.labels if labels is None else dict(labels)
-    record.overrides, record.priority, record.retry_of = (
-        old.overrides,
-        old.priority,
-        old.execution_id,
-    )
+    record.overrides = old.overrides
+    record.priority = old.priority
     record.lenient_config = old.lenient_config
     return record

@@ -1,9 +1,9 @@
 """The plan of a retry: what it reuses of a finished execution, what it runs, and why. Pure.
 
-A node's output is reused if it completed, means the same in the version that runs now, and nothing before it
-runs again: what it was given is then what it would be given now. A branch that wasn't taken is
-decided again, from the same outputs and so with the same result; what comes after it needn't run
-because of that.
+A node's output is reused if the node completed, if its definition is the same in the version that
+runs now, and if nothing before it runs again: then it would be given the same config as before. A
+branch that wasn't taken is decided again, from the same outputs and so with the same result. That
+is no reason to run what comes after it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class RetryRun(msgspec.Struct):
 
 
 class RetryPlan(msgspec.Struct):
-    """A plan of a retry.
+    """The plan of a retry.
 
-    Every node is in one of the two lists, each after those that it depends on.
+    Every node is in one of the two lists, each node after its dependencies.
     """
 
     version: int
@@ -52,7 +52,7 @@ class RetryPlan(msgspec.Struct):
 
 
 def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None) -> RetryPlan:
-    """Plan a retry. `start` and all that comes after it run in any case.
+    """Plan a retry. The node `start` and all that come after it run in any case.
 
     Raises `NotFound` if there is no such node.
     """
@@ -60,41 +60,62 @@ def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None
         name = nearest_name(start, new.numbers)
         hint = f"; did you mean {name!r}?" if name else ""
         raise NotFound(f"{new.name}@{new.version} has no node {start!r}{hint}")
-    plan, untaken = RetryPlan(new.version, [], []), _untaken(stored, old)
+
+    plan = RetryPlan(new.version, [], [])
+    untaken = _untaken_branches(stored, old)
     unchanged: set[str] = set()
-    """Nodes that will be for those after them what they were."""
+    """Nodes whose children see what they saw before."""
     for number in new.order:
         node = new.nodes[number]
-        parents = (new.nodes[parent].node_id for parent in node.dependencies)
-        again = next((name for name in parents if name not in unchanged), None)
-        run = untaken.get(node.node_id) or stored.runs.get(node.node_id)
-        reason = (
-            ASKED_FOR if node.node_id == start else _reason(node, run, old, new) or _after(again)
-        )
+        node_id = node.node_id
+        changed_parent = _changed_parent(new, node, unchanged)
+        run = untaken.get(node_id) or stored.runs.get(node_id)
+
+        reason = _reason(node, run, old, new)
+        if node_id == start:
+            reason = ASKED_FOR
+        elif reason is None and changed_parent is not None:
+            reason = f"comes after {changed_parent}, which runs again"
+
         if reason is None:
-            plan.reused.append(node.node_id)
+            plan.reused.append(node_id)
+            unchanged.add(node_id)
         else:
-            plan.runs.append(RetryRun(node.node_id, reason))
-        if reason is None or (reason == DECIDED_AGAIN and again is None and _decides_alike(node)):
-            unchanged.add(node.node_id)
+            plan.runs.append(RetryRun(node_id, reason))
+        if reason == DECIDED_AGAIN and changed_parent is None and _decides_alike(node):
+            unchanged.add(node_id)
     return plan
 
 
-def _untaken(stored: Stored, old: Plan) -> dict[str, NodeRun]:
-    """Branches before a node whose output was reused.
+def _changed_parent(plan: Plan, node: PlanNode, unchanged: set[str]) -> str | None:
+    """The first parent of a node that isn't `unchanged`."""
+    for parent in node.dependencies:
+        parent_id = plan.nodes[parent].node_id
+        if parent_id not in unchanged:
+            return parent_id
+    return None
 
-    A retry that ended early may not have come to decide them again.
+
+def _untaken_branches(stored: Stored, old: Plan) -> dict[str, NodeRun]:
+    """Nodes without a run that come before a node whose output was reused, as skipped runs.
+
+    Their branch wasn't taken. A retry that ended early may not have decided them again.
     """
-    found: dict[str, NodeRun] = {}
-    before: set[int] = set()
+    skipped: dict[str, NodeRun] = {}
+    ancestors: set[int] = set()
+    """Nodes before one whose output was reused."""
     for number in reversed(old.order):
         node = old.nodes[number]
         run = stored.runs.get(node.node_id)
-        if number in before and (run is None or (run.state in UNBEGUN and not run.attempt)):
-            found[node.node_id] = NodeRun(node.node_id, NodeState.SKIPPED, reason=NOT_TAKEN[0])
-        if number in before or (run is not None and run.reason == Reason.REUSED):
-            before.update(node.dependencies)
-    return found
+        is_ancestor = number in ancestors
+        is_reused = run is not None and run.reason == Reason.REUSED
+        never_began = run is None or (run.state in UNBEGUN and not run.attempt)
+
+        if is_ancestor and never_began:
+            skipped[node.node_id] = NodeRun(node.node_id, NodeState.SKIPPED, reason=NOT_TAKEN[0])
+        if is_ancestor or is_reused:
+            ancestors.update(node.dependencies)
+    return skipped
 
 
 def _reason(node: PlanNode, run: NodeRun | None, old: Plan, new: Plan) -> str | None:
@@ -105,31 +126,27 @@ def _reason(node: PlanNode, run: NodeRun | None, old: Plan, new: Plan) -> str | 
         return NEVER_RAN
     if run.state in ENDED_BADLY:
         return ENDED_BADLY[run.state]
-    if old is not new and _meaning(old, old.nodes[old.numbers[node.node_id]]) != _meaning(
-        new, node
-    ):
+
+    old_node = old.nodes[old.numbers[node.node_id]]
+    if old is not new and _meaning(old, old_node) != _meaning(new, node):
         return f"changed in version {new.version}"
     return DECIDED_AGAIN if run.state is NodeState.SKIPPED else None
 
 
-def _after(node_id: str | None) -> str | None:
-    return None if node_id is None else f"comes after {node_id}, which runs again"
-
-
 def _decides_alike(node: PlanNode) -> bool:
-    """Whether a condition decides alike.
+    """Whether the condition of a node decides the same way again.
 
-    Not if it asks which execution this is, or was decided before all that it looks at had settled.
+    Not if it reads which execution this is, or may be decided before all parents have settled.
     """
-    return node.condition is None or (
-        "execution" not in node.condition.source and node.rule != "one_success"
-    )
+    if node.condition is None:
+        return True
+    return "execution" not in node.condition.source and node.rule != "one_success"
 
 
 def _meaning(plan: Plan, node: PlanNode) -> tuple[Any, ...]:
-    """The meaning of a node, what decides over its outcome.
+    """Everything in a node's definition that determines its outcome.
 
-    As JSON, because to Python 1 and true are equal.
+    The config is compared as JSON, because 1 and true are equal in Python.
     """
     config = msgspec.json.encode(node.config.value, order="deterministic")
     parents = frozenset(plan.nodes[parent].node_id for parent in node.dependencies)

@@ -1,7 +1,4 @@
-"""Shared answers, which many ask for at once, again and again.
-
-Computed for the first, and kept for a moment.
-"""
+"""Shared answers: computed for the first of many callers, and cached for a moment."""
 
 from __future__ import annotations
 
@@ -13,8 +10,9 @@ from typing import Generic, TypeVar
 Answer = TypeVar("Answer")
 
 COST = 20
-"""An answer is kept for so many times as long as it took: however many ask, it is computed a
-twentieth of the time.
+"""An answer is cached for so many times as long as it took to compute.
+
+So however many callers ask, computing takes a twentieth of the time.
 """
 REUSE_SECONDS_MAX = 30.0
 RESULTS_MAX = 100
@@ -22,14 +20,16 @@ RESULTS_MAX = 100
 
 class _CachedResult(Generic[Answer]):
     def __init__(self, task: asyncio.Task[Answer]) -> None:
-        self.task, self.until = task, float("inf")
+        self.task = task
+        self.until = float("inf")
 
 
 class Shared(Generic[Answer]):
     """Caches answers for a moment, and computes each once at a time."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._seconds, self._clock = seconds, clock
+        self._seconds = seconds
+        self._clock = clock
         self._cached: dict[Hashable, _CachedResult[Answer]] = {}
 
     async def get(self, key: Hashable, compute: Callable[[], Awaitable[Answer]]) -> Answer:
@@ -37,7 +37,8 @@ class Shared(Generic[Answer]):
         cached = self._cached.get(key)
         if cached is None or self._clock() >= cached.until:
             cached = self._begin(key, compute)
-        return await asyncio.shield(cached.task)  # who goes away doesn't take it from the others
+        # a caller that is cancelled must not cancel it for the others
+        return await asyncio.shield(cached.task)
 
     def _begin(
         self, key: Hashable, compute: Callable[[], Awaitable[Answer]]
@@ -48,11 +49,12 @@ class Shared(Generic[Answer]):
             return await compute()
 
         def done(task: asyncio.Task[Answer]) -> None:
-            took = self._clock() - began_at
-            cached.until = self._clock() + min(max(self._seconds, COST * took), REUSE_SECONDS_MAX)
-            if (task.cancelled() or task.exception() is not None) and self._cached.get(
-                key
-            ) is cached:
+            now = self._clock()
+            fresh_seconds = max(self._seconds, COST * (now - began_at))
+            cached.until = now + min(fresh_seconds, REUSE_SECONDS_MAX)
+
+            failed = task.cancelled() or task.exception() is not None
+            if failed and self._cached.get(key) is cached:
                 del self._cached[key]
 
         cached = _CachedResult(asyncio.create_task(work()))
@@ -63,7 +65,7 @@ class Shared(Generic[Answer]):
         return cached
 
     def _forget(self) -> None:
-        """Forget the oldest answer; whoever waits for one has it in hand."""
+        """Forget the oldest answers; a caller that waits for one still gets it."""
         while len(self._cached) > RESULTS_MAX:
             del self._cached[next(iter(self._cached))]
 

@@ -1,6 +1,6 @@
 """Statistics of a store and of a workflow.
 
-What is read for it is bounded, and shared by all who ask.
+The number of records that are read is bounded, and callers share the answers.
 """
 
 from __future__ import annotations
@@ -25,11 +25,15 @@ COUNTED_EXECUTIONS_MAX = 200_000
 """Executions of a window that are counted: the newest."""
 COUNT_MAX = 10_000
 """Up to where active executions and open dead letters are counted."""
-FRESH_SECONDS, WORKFLOW_FRESH_SECONDS = 2.0, 5.0
+FRESH_SECONDS = 2.0
+WORKFLOW_FRESH_SECONDS = 5.0
 READS_AT_ONCE = 8
-EXAMPLES, EXAMPLES_PER_BUCKET = 240, 3
-HOP_RUNS, WORKFLOW_RUNS = 20_000, 100_000
-"""How many node runs are read for one answer, about."""
+EXAMPLES = 240
+EXAMPLES_PER_BUCKET = 3
+HOP_RUNS = 20_000
+"""How many node runs are read for the hops of an overview, about."""
+WORKFLOW_RUNS = 100_000
+"""How many node runs are read for the statistics of a workflow, about."""
 REMEMBERED_HOPS = 2000
 
 
@@ -39,11 +43,12 @@ class Statistics:
     def __init__(
         self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: Plans
     ) -> None:
-        self._cold, self._now, self._workflows, self._plans = cold, now, workflows, plans
+        self._cold = cold
+        self._now = now
+        self._workflows = workflows
+        self._plans = plans
         self._hops: dict[str, tuple[float, ...]] = {}
-        """Hops by execution that has ended, so that none is read twice; the one that was used last
-        stands last.
-        """
+        """Hops by finished execution, so that none is read twice; the last used stands last."""
         self._overviews: Shared[dict[str, Any]] = Shared(FRESH_SECONDS)
         self._of_workflows: Shared[dict[str, Any]] = Shared(WORKFLOW_FRESH_SECONDS)
 
@@ -60,9 +65,10 @@ class Statistics:
             self._cold.count_active(COUNT_MAX),
             self._cold.count_dead_letters(COUNT_MAX),
         )
-        examples = charts.examples(
-            counts.rows, max(1, min(EXAMPLES_PER_BUCKET, EXAMPLES // buckets))
-        )
+        per_bucket = max(1, min(EXAMPLES_PER_BUCKET, EXAMPLES // buckets))
+        examples = charts.examples(counts.rows, per_bucket)
+        hops = await self._sample_hops(examples)
+
         return {
             "now": time_text(now),
             "since": time_text(window.since),
@@ -72,37 +78,38 @@ class Statistics:
             "totals": charts.totals(counts.rows),
             "series": charts.series(counts.rows, window),
             "workflows": charts.workflows(counts.rows),
-            "hops": charts.hops_view(await self._sampled(examples), window),
+            "hops": charts.hops_view(hops, window),
             "dead_letters": dead_letters,
-            **await _work(fleet),
+            **await _fleet_counts(fleet),
         }
 
-    async def _sampled(self, examples: Mapping[int, list[str]]) -> dict[int, list[float]]:
+    async def _sample_hops(self, examples: Mapping[int, list[str]]) -> dict[int, list[float]]:
         """The hops of each bucket.
 
-        The newest are read first: what isn't read this time is read the next.
+        The newest executions are read first; what isn't read this time is read the next time.
         """
-        wanted = [
-            execution_id
-            for bucket in sorted(examples, reverse=True)
-            for execution_id in examples[bucket]
-        ]
-        known = {
-            execution_id: self._hops.pop(execution_id)
-            for execution_id in wanted
-            if execution_id in self._hops
-        }
-        async for execution_id, stored in self._read(
-            [execution_id for execution_id in wanted if execution_id not in known], HOP_RUNS
-        ):
-            known[execution_id] = charts.hops_of(stored.runs.values()) if stored is not None else ()
-        self._hops.update(known)
+        hops: dict[str, tuple[float, ...]] = {}
+        unread: list[str] = []
+        for bucket in sorted(examples, reverse=True):
+            for execution_id in examples[bucket]:
+                if execution_id in self._hops:
+                    hops[execution_id] = self._hops.pop(execution_id)
+                else:
+                    unread.append(execution_id)
+
+        async for execution_id, stored in self._read(unread, HOP_RUNS):
+            hops[execution_id] = charts.hops_of(stored.runs.values()) if stored is not None else ()
+
+        self._hops.update(hops)
         for execution_id in list(self._hops)[:-REMEMBERED_HOPS]:
             del self._hops[execution_id]
-        return {
-            bucket: [hop for execution_id in execution_ids for hop in known.get(execution_id, ())]
-            for bucket, execution_ids in examples.items()
-        }
+
+        by_bucket: dict[int, list[float]] = {}
+        for bucket, execution_ids in examples.items():
+            by_bucket[bucket] = []
+            for execution_id in execution_ids:
+                by_bucket[bucket].extend(hops.get(execution_id, ()))
+        return by_bucket
 
     async def workflow(self, name: str, tag: str | None, sample: int) -> dict[str, Any]:
         """Statistics of a workflow's newest executions that have ended, of one version or of all.
@@ -118,36 +125,36 @@ class Statistics:
         version = newest if tag or name != reference else None
         search = Search(states=charts.ENDS, workflow=name, version=version, limit=sample)
         execution_ids = [row.execution_id for row in await self._cold.search(search)]
+
         times = NodeTimes()
         async for _, stored in self._read(execution_ids, WORKFLOW_RUNS):
             if stored is not None:
                 times.add(stored)
+
         older = sorted(times.versions - {newest}, reverse=True)
-        plans = [await self._plans.need(name, each) for each in (newest, *older)]
+        plans = [await self._plans.need(name, number) for number in (newest, *older)]
         return {"name": name, "version": version, **times.view(plans)}
 
     async def _read(
         self, execution_ids: list[str], runs_max: int
     ) -> AsyncIterator[tuple[str, Stored | None]]:
-        """Read executions, a few at once, until they had so many node runs.
-
-        Then there are a few too many at most.
-        """
+        """Read executions, a few at once, until they have had about `runs_max` node runs."""
         runs = 0
         for first in range(0, len(execution_ids), READS_AT_ONCE):
-            some = execution_ids[first : first + READS_AT_ONCE]
-            found = await asyncio.gather(*map(self._execution, some))
-            for pair in zip(some, found, strict=True):
-                yield pair
-            runs += sum(len(stored.runs) for stored in found if stored is not None)
+            batch = execution_ids[first : first + READS_AT_ONCE]
+            executions = await asyncio.gather(*map(self._read_one, batch))
+            for execution_id, stored in zip(batch, executions, strict=True):
+                yield execution_id, stored
+                runs += len(stored.runs) if stored is not None else 0
+
             if runs >= runs_max:
                 return
 
-    async def _execution(self, execution_id: str) -> Stored | None:
-        """An execution as it is stored, or None.
+    async def _read_one(self, execution_id: str) -> Stored | None:
+        """An execution as it is stored.
 
-        None if it is gone meanwhile, or another version of Penstock has written it: the others
-        count.
+        None if it was deleted meanwhile, or another version of Penstock has written it: it is left
+        out of the statistics.
         """
         try:
             return await self._cold.execution(execution_id)
@@ -159,17 +166,20 @@ class Statistics:
         self._of_workflows.close()
 
 
-async def _work(fleet: Fleet) -> dict[str, Any]:
+async def _fleet_counts(fleet: Fleet) -> dict[str, Any]:
     queues, workers, orchestrators, inbox = await asyncio.gather(
         fleet.queues(), fleet.workers(), fleet.orchestrators(), fleet.inbox()
     )
     return {
-        "tasks": {"waiting": _sum(queues, "waiting"), "running": _sum(queues, "running")},
+        "tasks": {
+            "waiting": _sum(queues, "waiting"),
+            "running": _sum(queues, "running"),
+        },
         "workers": len(workers),
         "orchestrators": len(orchestrators),
         "inbox": inbox,
     }
 
 
-def _sum(queues: Iterable[Mapping[str, Any]], what: str) -> int:
-    return sum(queue[what] for queue in queues)
+def _sum(queues: Iterable[Mapping[str, Any]], field: str) -> int:
+    return sum(queue[field] for queue in queues)

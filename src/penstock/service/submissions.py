@@ -34,14 +34,14 @@ from penstock.stores.records import AuditLine
 
 STARTS_MAX = 500
 TRANSACTIONS_MAX = 3
-"""Transactions at once; what comes meanwhile goes together into the next."""
+"""Transactions at once; intents that come meanwhile share the next one."""
 LABELS_MAX = 64
 LABELS_BYTES_MAX = 16 * 1024
-"""Bytes of all labels of an execution: they are kept in every list and index that finds it."""
+"""Bytes of all labels of an execution: they are stored in every index of it."""
 SMALL_INPUT_BYTES = 64 * 1024
 LABEL_NAME_CHARACTERS_MAX = 128
 LABEL_VALUE_CHARACTERS_MAX = 1024
-"""Characters of a label's value; of a value that isn't text, of its JSON."""
+"""Characters of a label's value, or of its JSON if it isn't a text."""
 OVERRIDES_BYTES_MAX = 1024 * 1024
 
 
@@ -58,15 +58,14 @@ def new_execution_id() -> str:
 
 
 class StartRequest(msgspec.Struct, kw_only=True):
-    """What a user wants to have run, before it is checked."""
+    """A request to start an execution, before it is checked."""
 
     workflow: str | Mapping[str, Any] | Plan
-    """A reference to a stored workflow, the document itself, or the plan of one that was looked up
-    before.
-    """
+    """A reference to a stored workflow, a document, or a plan that was looked up before."""
     named: bool = False
-    """A document is also stored under its name, for others to start: who asks for that may change
-    what they run.
+    """A document is also stored under its name, for others to start.
+
+    That needs the right to change what others run.
     """
     input: Any = None
     labels: Mapping[str, Any] = {}
@@ -75,30 +74,30 @@ class StartRequest(msgspec.Struct, kw_only=True):
     key_scope: str = ""
     trace: str = ""
     waits: bool = False
-    """Store it as PENDING, for a later `trigger`."""
+    """The execution is stored as PENDING, for a later `trigger`."""
     lenient_config: bool = False
     """As `ExecutionRecord.lenient_config`: for the compatible routes."""
     audit: AuditLine | None = None
-    """The audit line that is written together with it; its object is the new execution."""
+    """The audit line that is written with the intent; its object is the new execution."""
 
 
 class Submitted(NamedTuple):
-    """The execution that a start request has led to."""
+    """The execution that a start request started, or had started before."""
 
     execution_id: str
     record: ExecutionRecord | None
     """The execution's record; None for one that was started before."""
     replayed: bool
-    """The idempotency key was known: nothing new was started."""
+    """The idempotency key was used before: nothing new was started."""
 
 
 class PendingIntent(NamedTuple):
-    """An intent that is about to be recorded, and whoever waits for that."""
+    """An intent that is about to be recorded, and the future of its caller."""
 
     intent: Intent
     line: AuditLine | None
     recorded: asyncio.Future[str]
-    """The id of the execution: for a known idempotency key that of the one it started."""
+    """The id of the execution: for a repeated idempotency key, of the one that it started first."""
 
 
 class Submissions:
@@ -113,17 +112,19 @@ class Submissions:
         *,
         sees_all_ends: bool = True,
     ) -> None:
-        self.backlog, self._sandbox = backlog, sandbox
-        self._stores, self._workflows, self._sees_all_ends = stores, workflows, sees_all_ends
+        self.backlog = backlog
+        self._stores = stores
+        self._workflows = workflows
+        self._sandbox = sandbox
+        self._sees_all_ends = sees_all_ends
         self._pending: list[PendingIntent] = []
         self._flushing = False
         self._recording: set[asyncio.Task[None]] = set()
         self.unfinished: set[str] = set()
-        """Executions started here whose end wasn't seen yet.
+        """Executions that were started here and haven't ended.
 
-        Whoever waits for one needn't look in the store first.
-
-        Stays empty in a process that doesn't see all ends.
+        To wait for one of them, the store needn't be read first. The set stays empty in a process
+        that doesn't see all ends.
         """
 
     async def submit(self, start_request: StartRequest) -> Submitted:
@@ -131,31 +132,29 @@ class Submissions:
 
         Raises `InvalidWorkflow`, `InvalidInput`, `NotFound`, `KeyReused`, `Overloaded`.
         """
-        known = (
-            await self._replayed(start_request)
-            if start_request.idempotency_key is not None
-            else None
-        )
-        if known is not None:
-            return Submitted(known, None, replayed=True)
+        if start_request.idempotency_key is not None:
+            earlier_id = await self._replayed(start_request)
+            if earlier_id is not None:
+                return Submitted(earlier_id, None, replayed=True)
+
         intent = await self.prepare(start_request)
         execution_id = await self.record_soon(intent, start_request.audit)
         replayed = execution_id != intent.record.execution_id
         return Submitted(execution_id, intent.record, replayed=replayed)
 
     async def _replayed(self, start_request: StartRequest) -> str | None:
-        """The execution that an idempotency key has started.
+        """The execution that an idempotency key has started, or None.
 
-        Asked before anything else is looked at: what the request meant then may be gone or
-        different by now.
+        This comes before all other checks: the workflow that the request named then may be deleted
+        or different by now.
         """
         key = start_request.idempotency_key or ""
-        made = await self._stores.cold.key_use(start_request.key_scope, key)
+        key_use = await self._stores.cold.key_use(start_request.key_scope, key)
         try:
             request = _request_hash(start_request)
         except (TypeError, ValueError, RecursionError):
-            return None  # what isn't JSON is refused further on, with its place
-        return idempotency.replayed(made, key, request, self._stores.hot.now())
+            return None  # a value that isn't JSON is refused later, with its path
+        return idempotency.replayed(key_use, key, request, self._stores.hot.now())
 
     async def submit_many(
         self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
@@ -164,32 +163,32 @@ class Submissions:
 
         All inputs are checked before the first one is stored.
         """
-        checked = [await self.check_input(plan, given) for given in inputs]
-        intents = [Intent(self._record(new_execution_id(), plan, data, labels)) for data in checked]
+        checked = [await self.check_input(plan, value) for value in inputs]
+        records = [self._record(new_execution_id(), plan, data, labels) for data in checked]
+        intents = [Intent(record) for record in records]
         await self.backlog.enter(plan.name, len(intents))
         for first in range(0, len(intents), STARTS_MAX):
             await self.record_intents(intents[first : first + STARTS_MAX])
-        return [intent.record.execution_id for intent in intents]
+        return [record.execution_id for record in records]
 
     async def prepare(self, start_request: StartRequest) -> Intent:
-        """The intent of a start request, not recorded yet. A document that isn't known is stored here."""
+        """The intent of a start request, not recorded yet. A new document is stored here."""
         self._stores.hot.check_open()
         execution_id = new_execution_id()
-        if isinstance(start_request.workflow, Plan):
-            plan = start_request.workflow
-        elif isinstance(start_request.workflow, str):
-            plan = await self._workflows.resolve(start_request.workflow, execution_id)
+        workflow = start_request.workflow
+        if isinstance(workflow, Plan):
+            plan = workflow
+        elif isinstance(workflow, str):
+            plan = await self._workflows.resolve(workflow, execution_id)
         else:
-            plan = await self._workflows.plan(
-                dict(start_request.workflow), named=start_request.named
-            )
+            plan = await self._workflows.plan(dict(workflow), named=start_request.named)
+
         data = await self.check_input(plan, start_request.input, complete=not start_request.waits)
         record = self._record(execution_id, plan, data, start_request.labels)
-        record.priority, record.trace, record.lenient_config = (
-            start_request.priority,
-            start_request.trace,
-            start_request.lenient_config,
-        )
+        record.priority = start_request.priority
+        record.trace = start_request.trace
+        record.lenient_config = start_request.lenient_config
+
         if not start_request.waits:
             await self.backlog.enter(plan.name)
         request = _request_hash(start_request) if start_request.idempotency_key is not None else ""
@@ -201,33 +200,37 @@ class Submissions:
             key_scope=start_request.key_scope,
         )
 
-    async def check_input(self, plan: Plan, given: Any, *, complete: bool = True) -> bytes:
-        """The input as it is kept.
+    async def check_input(self, plan: Plan, value: Any, *, complete: bool = True) -> bytes:
+        """The input as it is stored.
 
         One that isn't `complete` yet is checked against the schema later.
 
         Raises `InvalidInput`.
         """
-        if size_of(given, SMALL_INPUT_BYTES) <= SMALL_INPUT_BYTES:
-            merged, text = _merge_input(plan, given)
-        else:  # in a thread: others wait for the loop
-            merged, text = await asyncio.to_thread(_merge_input, plan, given)
+        if size_of(value, SMALL_INPUT_BYTES) <= SMALL_INPUT_BYTES:
+            merged, text = _merge_input(plan, value)
+        else:  # in a thread, as it would block the event loop
+            merged, text = await asyncio.to_thread(_merge_input, plan, value)
+
         if complete and plan.input_schema is not None:
-            told = "the input doesn't fit the workflow's input_schema"
-            await self.check_fits(plan.input_schema, merged, told, plan.name)
+            message = "the input doesn't fit the workflow's input_schema"
+            await self.check_fits(plan.input_schema, merged, message, plan.name)
         return text
 
-    async def check_fits(self, schema: Any, given: Any, told: str, turn: str) -> None:
+    async def check_fits(self, schema: Any, value: Any, message: str, turn: str) -> None:
         """Check an input against a schema.
 
-        Raises `InvalidInput` with everything that doesn't fit, and where.
+        Raises `InvalidInput` with all problems and their paths.
         """
-        problems = await schema_problems_in(self._sandbox, schema, given, turn)
-        if problems:
-            input_problems = [
-                Problem(it.code, f"input.{it.path}".rstrip("."), it.message) for it in problems
-            ]
-            raise InvalidInput(f"{told}: {'; '.join(lines_of(problems))}", input_problems)
+        problems = await schema_problems_in(self._sandbox, schema, value, turn)
+        if not problems:
+            return
+
+        input_problems = [
+            Problem(problem.code, f"input.{problem.path}".rstrip("."), problem.message)
+            for problem in problems
+        ]
+        raise InvalidInput(f"{message}: {'; '.join(lines_of(problems))}", input_problems)
 
     def _record(
         self, execution_id: str, plan: Plan, data: bytes, labels: Mapping[str, Any]
@@ -242,31 +245,32 @@ class Submissions:
         return record
 
     async def trigger(
-        self, execution_id: str, workflow: str, given: bytes | None, overrides: Mapping[str, Any]
+        self, execution_id: str, workflow: str, data: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        """Let an execution that waits begin.
+        """Trigger an execution that was stored as PENDING. `data` is its input, if that changes.
 
         Raises `NotFound`, `Conflict`, `InvalidInput`, `Overloaded`.
         """
         size = len(msgspec.json.encode(overrides))
         if size > OVERRIDES_BYTES_MAX:
-            told = f"the configs by node have {size:,} bytes; the limit is {OVERRIDES_BYTES_MAX:,}"
-            raise InvalidInput(f"{told}; put large values into the input, and refer to them")
+            raise InvalidInput(
+                f"the configs by node have {size:,} bytes; the limit is {OVERRIDES_BYTES_MAX:,};"
+                " put large values into the input, and refer to them"
+            )
         self._stores.hot.check_open()
         await self.backlog.enter(workflow)
-        await self._stores.cold.trigger(execution_id, given, overrides)
+        await self._stores.cold.trigger(execution_id, data, overrides)
         await self._append_started([execution_id])
 
     def record_soon(self, intent: Intent, line: AuditLine | None = None) -> asyncio.Future[str]:
-        """Record one intent, together with what comes in the same turn of the loop or meanwhile."""
+        """Record an intent, in one transaction with others that come at about the same time."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[str] = loop.create_future()
         if line is not None:
-            line.object = f"executions/{intent.record.execution_id}"
-            line.detail = {
-                **line.detail,
-                "workflow": f"{intent.record.workflow}@{intent.record.version}",
-            }
+            record = intent.record
+            line.object = f"executions/{record.execution_id}"
+            line.detail = {**line.detail, "workflow": f"{record.workflow}@{record.version}"}
+
         self._pending.append(PendingIntent(intent, line, future))
         if not self._flushing and len(self._recording) < TRANSACTIONS_MAX:
             self._flushing = True
@@ -274,9 +278,10 @@ class Submissions:
         return future
 
     def _flush_pending(self) -> None:
-        """Record pending intents in portions: while one is written, those before it already run."""
+        """Record pending intents in batches: while one is written, the earlier ones already run."""
         self._flushing = False
-        batch, self._pending = self._pending[:STARTS_MAX], self._pending[STARTS_MAX:]
+        batch = self._pending[:STARTS_MAX]
+        self._pending = self._pending[STARTS_MAX:]
         if batch:
             task = asyncio.get_running_loop().create_task(self._record_batch(batch))
             self._recording.add(task)
@@ -288,24 +293,28 @@ class Submissions:
             self._flush_pending()
 
     async def _record_batch(self, batch: list[PendingIntent]) -> None:
+        intents = [pending.intent for pending in batch]
+        lines = {
+            pending.intent.record.execution_id: pending.line
+            for pending in batch
+            if pending.line is not None
+        }
         try:
-            lines = {
-                pending.intent.record.execution_id: pending.line
-                for pending in batch
-                if pending.line is not None
-            }
-            ids = await self.record_intents([pending.intent for pending in batch], lines)
+            ids = await self.record_intents(intents, lines)
         except Exception as error:  # noqa: BLE001 -- each caller gets its own
-            # one that is refused takes no others with it; a store that is away is so for all of
-            # them
+            # One refused intent must not fail the others: try again with halves of the batch. If
+            # the store is unavailable, it is so for all of them.
             if len(batch) > 1 and not isinstance(error, StoreUnavailable):
-                await self._record_batch(batch[: len(batch) // 2])
-                await self._record_batch(batch[len(batch) // 2 :])
+                middle = len(batch) // 2
+                await self._record_batch(batch[:middle])
+                await self._record_batch(batch[middle:])
                 return
+
             for pending in batch:
                 if not pending.recorded.done():
                     pending.recorded.set_exception(error)
             return
+
         for execution_id, pending in zip(ids, batch, strict=True):
             if not pending.recorded.done():
                 pending.recorded.set_result(execution_id)
@@ -313,49 +322,47 @@ class Submissions:
     async def record_intents(
         self, intents: list[Intent], lines: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        """Record intents, and have the engine begin with those that don't wait.
+        """Record intents, and have the engine begin those that don't wait for a trigger.
 
-        Answers the ids: for a known idempotency key that of the execution that it started.
+        Returns the ids: for a repeated idempotency key, of the execution that it started first.
         """
         self._stores.hot.check_open()
         ids = await self._stores.cold.record_intents(intents, lines)
-        await self._append_started(
-            [
-                i
-                for i, intent in zip(ids, intents, strict=True)
-                if i == intent.record.execution_id and not intent.waits
-            ]
-        )
+
+        started: list[str] = []
+        for execution_id, intent in zip(ids, intents, strict=True):
+            is_new = execution_id == intent.record.execution_id
+            if is_new and not intent.waits:
+                started.append(execution_id)
+        await self._append_started(started)
         return ids
 
     async def _append_started(self, execution_ids: list[str]) -> None:
         if self._sees_all_ends:
             self.unfinished.update(execution_ids)
-        if execution_ids:
-            with contextlib.suppress(
-                StoreError
-            ):  # they are recorded, so they will run: the owner looks for them
-                await self._stores.hot.append(
-                    [ExecutionStarted(execution_id) for execution_id in execution_ids]
-                )
+        if not execution_ids:
+            return
+        events = [ExecutionStarted(execution_id) for execution_id in execution_ids]
+        # they are recorded, so they will run: the reconciler looks for them
+        with contextlib.suppress(StoreError):
+            await self._stores.hot.append(events)
 
 
 def _request_hash(start_request: StartRequest) -> str:
-    return content_hash(
-        [
-            start_request.workflow,
-            start_request.input,
-            dict(start_request.labels),
-            start_request.priority,
-        ]
-    )
+    content = [
+        start_request.workflow,
+        start_request.input,
+        dict(start_request.labels),
+        start_request.priority,
+    ]
+    return content_hash(content)
 
 
-def _merge_input(plan: Plan, given: Any) -> tuple[dict[str, Any], bytes]:
-    """The input over the workflow's own, and how it is kept. Raises `InvalidInput`."""
-    if given is not None and not isinstance(given, Mapping):
+def _merge_input(plan: Plan, value: Any) -> tuple[dict[str, Any], bytes]:
+    """The input, with the workflow's own as defaults, and its JSON. Raises `InvalidInput`."""
+    if value is not None and not isinstance(value, Mapping):
         raise InvalidInput('the input must be an object, such as {"user_id": 7}')
-    merged = {**plan.input, **(given or {})}
+    merged = {**plan.input, **(value or {})}
     if not merged:
         return merged, b"{}"
     try:
@@ -370,17 +377,22 @@ def check_labels(labels: Mapping[str, Any]) -> None:
         raise InvalidInput(f"there are {len(labels)} labels; at most {LABELS_MAX} are kept")
     if size_of(dict(labels), LABELS_BYTES_MAX) > LABELS_BYTES_MAX:
         raise InvalidInput(
-            f"the labels have more than {LABELS_BYTES_MAX:,} bytes; what is large belongs into the input"
+            f"the labels have more than {LABELS_BYTES_MAX:,} bytes; put large values into the input"
         )
     try:
         check_values(dict(labels))
     except InvalidWorkflow as error:
         raise InvalidInput(f"labels: {error}") from None
+
     for name, value in labels.items():
         if len(name) > LABEL_NAME_CHARACTERS_MAX:
-            told = f"labels: the name {quoted(name)} has {len(name):,} characters"
-            raise InvalidInput(f"{told}; the limit is {LABEL_NAME_CHARACTERS_MAX}")
+            raise InvalidInput(
+                f"labels: the name {quoted(name)} has {len(name):,} characters;"
+                f" the limit is {LABEL_NAME_CHARACTERS_MAX}"
+            )
         length = len(value) if isinstance(value, str) else len(msgspec.json.encode(value))
         if length > LABEL_VALUE_CHARACTERS_MAX:
-            told = f"labels: the value of {quoted(name)} has {length:,} characters; the limit is {LABEL_VALUE_CHARACTERS_MAX:,}"
-            raise InvalidInput(f"{told}; put large values into the input")
+            raise InvalidInput(
+                f"labels: the value of {quoted(name)} has {length:,} characters;"
+                f" the limit is {LABEL_VALUE_CHARACTERS_MAX:,}; put large values into the input"
+            )

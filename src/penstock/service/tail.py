@@ -1,7 +1,7 @@
-"""The end of the commit feed: read once for all who follow all executions, while somebody does.
+"""The end of the commit feed: read once for all readers of all executions, while there are any.
 
-What the engine says of its commits has no positions, and ids are made of positions. So a commit only wakes the
-reading here, and what readers get is what the store says.
+The engine's notifications of commits have no positions, and event ids are made of positions. So a
+commit only starts a reading here, and readers get what the store returns.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ log = logging.getLogger("penstock.service")
 
 PAGE_ENTRIES = 200
 PAUSE_SECONDS = 0.004
-"""The pause between two readings, so that a busy engine is asked some hundred times a second, not
-after each commit.
+"""The pause between two readings: a busy store is read some hundred times a second, not after each
+commit.
 """
 
 
@@ -28,10 +28,11 @@ class Tail:
     def __init__(self, cold: ColdStore) -> None:
         self._cold = cold
         self._task: asyncio.Task[None] | None = None
-        self._begun, self._woken = asyncio.Event(), asyncio.Event()
+        self._begun = asyncio.Event()
+        self._woken = asyncio.Event()
         self.buffers: set[Buffer] = set()
         self.cursor: FeedCursor = ()
-        """Up to where the buffers have been given everything that they collect."""
+        """The cursor up to which the buffers have been filled."""
 
     async def join(self, buffer: Buffer) -> None:
         """Give a buffer what comes. `cursor` is known when this returns."""
@@ -58,7 +59,7 @@ class Tail:
                 await self._woken.wait()
                 self._woken.clear()
                 await self._read()
-        except Exception as error:  # noqa: BLE001 -- whatever it is, the readers must hear of it: they wait for this task
+        except Exception as error:  # noqa: BLE001 -- the readers, which wait for this task, get it
             log.warning("the feed of all executions can't be read: %s", error)
             self._task = None
             for buffer in self.buffers:
@@ -67,7 +68,8 @@ class Tail:
 
     async def _read(self) -> None:
         while feed_entries := await self._cold.read_commits(self.cursor, PAGE_ENTRIES):
-            cursor, self.cursor = self.cursor, advance(self.cursor, feed_entries)
+            cursor = self.cursor
+            self.cursor = advance(cursor, feed_entries)
             for batch in of_feed_entries(feed_entries, cursor):
                 for buffer in self.buffers:
                     buffer.put(batch)

@@ -1,13 +1,15 @@
-"""Tasks that wait because nobody takes them, and why.
+"""Why tasks wait: no live worker serves their queue, or none has their handler.
 
-Asked when somebody looks, so that the answer is about now.
+It is computed when somebody asks, so the answer is about now.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from penstock.definition.plan import Plan
@@ -44,73 +46,82 @@ class Waiting:
     """Finds out why tasks wait."""
 
     def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
-        self._stores, self._dead_seconds = stores, dead_seconds
-        self._read: tuple[float, list[Offer]] | None = None
+        self._stores = stores
+        self._dead_seconds = dead_seconds
+        self._offers: list[Offer] = []
+        self._read_at = float("-inf")
 
     async def offers(self) -> list[Offer]:
-        """The offers of live workers; as they were a second ago at most."""
+        """The offers of live workers, at most a second old."""
         now = time.monotonic()
-        if self._read is None or now - self._read[0] > FRESH_SECONDS:
-            self._read = now, live(await self._stores.queue.offers(), self._dead_seconds)
-        return self._read[1]
+        if now - self._read_at > FRESH_SECONDS:
+            self._offers = live(await self._stores.queue.offers(), self._dead_seconds)
+            self._read_at = now
+        return self._offers
 
     async def of_nodes(
         self, record: ExecutionRecord, runs: Mapping[str, NodeRun], plan: Plan
     ) -> dict[str, Wait]:
-        """Why nodes wait, by node.
-
-        Those that are QUEUED and that nobody will take as things are.
-        """
+        """Why nodes wait, by node: of those that are QUEUED and that no live worker can take."""
         queued = [run.node_id for run in runs.values() if run.state is NodeState.QUEUED]
         if not queued or record.state is not ExecutionState.RUNNING:
             return {}
         try:
             offers = await self.offers()
-        except StoreError:  # the rest is shown all the same
+        except StoreError:  # the view of the execution doesn't fail because of this
             return {}
-        nodes, numbers = plan.nodes, plan.numbers
+
+        nodes = plan.nodes
+        numbers = plan.numbers
         if record.added:
-            grown = Execution(plan, record)
-            nodes, numbers = grown.nodes, grown.numbers
-        waits: dict[tuple[str, str], Wait | None] = {}
-        """Waits by queue and handler: thousands of nodes may have the same."""
+            execution = Execution(plan, record)
+            nodes = execution.nodes
+            numbers = execution.numbers
+
         routes = queues_of(offers)
-        found: dict[str, Wait] = {}
+        wait_by_route: dict[tuple[str, str], Wait | None] = {}
+        """Waits by queue and handler: thousands of nodes may have the same."""
+        wait_by_node: dict[str, Wait] = {}
         for node_id in queued:
             node = nodes[numbers[node_id]]
-            where = (
-                node.queue if node.names_queue else routes.get(node.handler, node.queue),
-                node.handler,
-            )
-            if where not in waits:
-                waits[where] = _wait(offers, *where)
-            wait = waits[where]
+            queue = node.queue if node.names_queue else routes.get(node.handler, node.queue)
+            route = (queue, node.handler)
+            if route not in wait_by_route:
+                wait_by_route[route] = _wait(offers, queue, node.handler)
+
+            wait = wait_by_route[route]
             if wait is not None:
-                found[node_id] = wait
-        return found
+                wait_by_node[node_id] = wait
+        return wait_by_node
 
     async def backlogs(self) -> list[Backlog]:
-        """The backlogs of all queues, of all partitions together."""
+        """The backlogs of all queues, summed over all partitions."""
         partitions = range(self._stores.hot.partitions)
-        found = await asyncio.gather(
+        backlogs_by_partition = await asyncio.gather(
             *(self._stores.queue.backlog(partition) for partition in partitions)
         )
-        counts: dict[tuple[str, str | None], int] = {}
-        for backlog in [each for backlogs in found for each in backlogs]:
-            where = (backlog.queue, backlog.handler)
-            counts[where] = counts.get(where, 0) + backlog.waiting
+
+        counts: Counter[tuple[str, str | None]] = Counter()
+        for backlog in chain.from_iterable(backlogs_by_partition):
+            counts[backlog.queue, backlog.handler] += backlog.waiting
         return [Backlog(queue, handler, waiting) for (queue, handler), waiting in counts.items()]
 
     async def untaken(self) -> list[Untaken]:
-        offers, found = await self.offers(), []
+        """Tasks that no live worker takes, by queue and handler."""
+        offers = await self.offers()
+        rows: list[Untaken] = []
         for backlog in await self.backlogs():
-            reason = missing(offers, backlog.queue, backlog.handler)
+            queue = backlog.queue
+            handler = backlog.handler
+            reason = missing(offers, queue, handler)
             if reason is not None:
-                text = explain(reason, backlog.queue, backlog.handler or "")
-                found.append(Untaken(backlog.queue, backlog.handler, backlog.waiting, reason, text))
-        return sorted(found, key=lambda each: (each.queue, each.handler or ""))
+                text = explain(reason, queue, handler or "")
+                rows.append(Untaken(queue, handler, backlog.waiting, reason, text))
+        return sorted(rows, key=lambda row: (row.queue, row.handler or ""))
 
 
 def _wait(offers: list[Offer], queue: str, handler: str) -> Wait | None:
     reason = missing(offers, queue, handler)
-    return None if reason is None else Wait(reason, explain(reason, queue, handler))
+    if reason is None:
+        return None
+    return Wait(reason, explain(reason, queue, handler))

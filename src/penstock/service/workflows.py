@@ -1,4 +1,7 @@
-"""Definitions: check, store, find by `name`, `name@3`, `name@latest`, `name@stable`."""
+"""Workflows: documents are checked and stored, and versions are looked up.
+
+A reference is a `name`, `name@3`, `name@latest` or `name@stable`.
+"""
 
 from __future__ import annotations
 
@@ -29,19 +32,17 @@ ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 FRESH_SECONDS = 1.0
 """How long aliases and handlers are cached.
 
-Another process may move an alias, or tell what a handler asks for: it is seen here after this long.
+When another process moves an alias or registers a handler, it is seen here after this time.
 """
+VERSION_DIGITS_MAX = len(str(2**62))
 COMPILED_PLANS_MAX = 1000
 COMPILED_BYTES_MAX = PLANS_BYTES_MAX
 LARGE_BYTES = 8 * 1024
-"""A document of this size is compiled in a thread: the loop has other things to do meanwhile.
-
-8 KB of conditions take 30 ms to compile.
-"""
+"""A document of this size is compiled in a thread: 8 KB of conditions take 30 ms to compile."""
 
 
 class Put(NamedTuple):
-    """What came of storing a document."""
+    """The result of storing a document."""
 
     stored: WorkflowVersion
     plan: Plan
@@ -49,14 +50,14 @@ class Put(NamedTuple):
     created: bool
 
 
-class _Ready(NamedTuple):
+class _CheckedDocument(NamedTuple):
     compiled: Compiled
     text: bytes
     content_hash: str
 
 
 class Workflows:
-    """Definitions, their versions and aliases."""
+    """Workflows, their versions and aliases."""
 
     def __init__(
         self,
@@ -65,42 +66,41 @@ class Workflows:
         settings: Settings,
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
     ) -> None:
-        self._cold, self._now, self._plans, self._handlers = (
-            stores.cold,
-            stores.hot.now,
-            plans,
-            handlers,
-        )
+        self._cold = stores.cold
+        self._now = stores.hot.now
+        self._plans = plans
+        self._handlers = handlers
         self.limits = Limits(
             settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth
         )
         self._compiled: dict[tuple[bool, bytes], tuple[Plan, int]] = {}
-        """Compiled documents, by whether it was stored by name and the hash of the document.
+        """Plans and sizes of compiled documents.
 
-        Its plan, and the document's size.
+        The key is whether the document was stored by name, and its hash.
         """
         self._compiling: dict[tuple[bool, bytes], asyncio.Lock] = {}
-        """Documents as `_compiled` has them, while one is being compiled.
-
-        Others go on meanwhile.
-        """
+        """A lock for each document that is being compiled, with the same keys."""
         self._large = asyncio.Lock()
-        """Large documents are compiled one after another: the loop shares the interpreter with one
-        thread, not six.
+        """Large documents are compiled one after another.
+
+        So the event loop shares the interpreter with one thread only.
         """
         self._changes = 0
+        """Changes of aliases and versions, counted."""
         self._targets: dict[tuple[str, str], tuple[float, Weights]] = {}
-        self._remembered: tuple[float, Mapping[str, HandlerDefaults]] | None = None
+        """When each name and tag was read, and the versions that it means."""
+        self._registered: Mapping[str, HandlerDefaults] = {}
+        """The handlers that workers have registered."""
+        self._registered_at = float("-inf")
 
     async def check(
         self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False
     ) -> Compiled:
         """Check a document; stores nothing. Raises `InvalidWorkflow`."""
-        return (
-            await self._ready(
-                document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
-            )
-        ).compiled
+        checked = await self._check(
+            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+        )
+        return checked.compiled
 
     async def put(
         self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False
@@ -109,18 +109,21 @@ class Workflows:
 
         The same content is the same version.
         """
-        ready = await self._ready(
+        checked = await self._check(
             document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
         )
-        plan, now = ready.compiled.plan, self._now()
-        stored = await self._cold.put_workflow(plan.name, ready.content_hash, ready.text, now)
+        plan = checked.compiled.plan
+        now = self._now()
+        stored = await self._cold.put_workflow(plan.name, checked.content_hash, checked.text, now)
         plan.version = stored.version
-        self._plans.put(plan, len(ready.text))
+        self._plans.put(plan, len(checked.text))
         self._forget(plan.name)
-        return Put(stored, plan, ready.compiled.warnings, created=stored.created_at == now)
+        return Put(stored, plan, checked.compiled.warnings, created=stored.created_at == now)
 
-    async def _ready(self, document: Any, *, strict: bool, allow_unknown_handlers: bool) -> _Ready:
-        def work(handlers: Mapping[str, HandlerDefaults]) -> _Ready:
+    async def _check(
+        self, document: Any, *, strict: bool, allow_unknown_handlers: bool
+    ) -> _CheckedDocument:
+        def check_now(handlers: Mapping[str, HandlerDefaults]) -> _CheckedDocument:
             compiled = compile_document(
                 document,
                 handlers=handlers,
@@ -128,110 +131,116 @@ class Workflows:
                 allow_unknown_handlers=allow_unknown_handlers,
                 limits=self.limits,
             )
-            return _Ready(compiled, self._text(document), content_hash(document))
+            return _CheckedDocument(compiled, self._text(document), content_hash(document))
 
-        async def ready(handlers: Mapping[str, HandlerDefaults]) -> _Ready:
+        async def check(handlers: Mapping[str, HandlerDefaults]) -> _CheckedDocument:
             if _is_small(document):
-                return work(handlers)
+                return check_now(handlers)
             async with self._large:
-                return await asyncio.to_thread(work, handlers)
+                return await asyncio.to_thread(check_now, handlers)
 
         handlers = await self._known_handlers()
         try:
-            return await ready(handlers)
+            return await check(handlers)
         except InvalidWorkflow as refused:
             if all(problem.code != "unknown_handler" for problem in refused.problems):
                 raise
             newer = await self._known_handlers(again=True)
             if newer == handlers:
                 raise
-        return await ready(newer)  # a worker has come since
+        return await check(newer)  # a worker has registered since
 
     async def _known_handlers(self, *, again: bool = False) -> Mapping[str, HandlerDefaults]:
-        """The handlers that workers have registered, and those that this process has beside."""
+        """The handlers that workers have registered, and those of this process."""
         now = time.monotonic()
-        if again or self._remembered is None or now - self._remembered[0] > FRESH_SECONDS:
-            self._remembered = now, await self._cold.known_handlers()
-        return {**self._handlers(), **self._remembered[1]}
+        if again or now - self._registered_at > FRESH_SECONDS:
+            self._registered = await self._cold.known_handlers()
+            self._registered_at = now
+        return {**self._handlers(), **self._registered}
 
     def _text(self, document: Any) -> bytes:
-        """The text of a document as it is stored: as it was sent but for blanks."""
+        """The text of a document as it is stored: as it was sent, without white space."""
         text = dump_document(document)
-        if len(text) > self.limits.max_bytes:
-            message = (
-                f"the document has {len(text):,} bytes; the limit is {self.limits.max_bytes:,}"
-            )
+        limit = self.limits.max_bytes
+        if len(text) > limit:
+            message = f"the document has {len(text):,} bytes; the limit is {limit:,}"
             raise InvalidWorkflow([Problem("too_large", "", message)])
         return text
 
     async def _put_inline(self, document: Any) -> Plan:
-        """Check and store a document for its executions only.
+        """Check and store an inline document, for its executions only.
 
-        What others get who start this name stays as it is.
+        What is stored under its name doesn't change.
         """
-        ready = await self._ready(document, strict=False, allow_unknown_handlers=False)
-        plan = ready.compiled.plan
-        stored = await self._cold.put_inline(plan.name, ready.content_hash, ready.text, self._now())
+        checked = await self._check(document, strict=False, allow_unknown_handlers=False)
+        plan = checked.compiled.plan
+        stored = await self._cold.put_inline(
+            plan.name, checked.content_hash, checked.text, self._now()
+        )
         plan.version = stored.version
-        self._plans.put(plan, len(ready.text))
+        self._plans.put(plan, len(checked.text))
         return plan
 
     async def plan(self, document: dict[str, Any], *, named: bool = False) -> Plan:
-        """The plan of a document that is started: one that is known costs next to nothing.
+        """The plan of a document that is started; that of a known document is cached.
 
-        With `named` it is stored as `put` does it, and `latest` of its name moves.
+        With `named` the document is stored as by `put`, and `latest` of its name moves.
         """
         try:
             encoded = msgspec.msgpack.encode(document)
         except (TypeError, ValueError, RecursionError, OverflowError):
             check_values(document)  # says where it isn't JSON
             raise
+
         key = (named, sha256(encoded).digest())
         if key not in self._compiled:
+            # thousands may start a new document at once: it is compiled for the first of them
             lock = self._compiling.setdefault(key, asyncio.Lock())
             try:
-                async with (
-                    lock
-                ):  # thousands may start a new document at once: it is compiled for the first
+                async with lock:
                     if key not in self._compiled:
-                        plan = (
-                            (await self.put(document)).plan
-                            if named
-                            else await self._put_inline(document)
-                        )
+                        plan = await self._store_document(document, named=named)
                         self._cache(key, plan, len(encoded))
                         return plan
             finally:
                 if not lock.locked():
                     self._compiling.pop(key, None)
-        return self._compiled[key][0]
+
+        plan, _ = self._compiled[key]
+        return plan
+
+    async def _store_document(self, document: dict[str, Any], *, named: bool) -> Plan:
+        if not named:
+            return await self._put_inline(document)
+        put = await self.put(document)
+        return put.plan
 
     def _cache(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
-        self._compiled[key] = (plan, size)
-        while (
-            len(self._compiled) > 1
-            and sum(size for _, size in self._compiled.values()) > COMPILED_BYTES_MAX
-        ):
-            del self._compiled[next(iter(self._compiled))]
-        if len(self._compiled) > COMPILED_PLANS_MAX:
-            del self._compiled[next(iter(self._compiled))]
+        compiled = self._compiled
+        compiled[key] = (plan, size)
+        total_bytes = sum(size for _, size in compiled.values())
+        while len(compiled) > 1 and total_bytes > COMPILED_BYTES_MAX:
+            _, oldest_bytes = compiled.pop(next(iter(compiled)))
+            total_bytes -= oldest_bytes
+        if len(compiled) > COMPILED_PLANS_MAX:
+            del compiled[next(iter(compiled))]
 
     async def resolve(self, reference: str, execution_id: str = "") -> Plan:
         """The plan of a reference.
 
-        `execution_id` chooses a version where the alias is weighted: the same id always gets the
-        same one.
+        If the alias has weights, `execution_id` determines the version: the same id always gets
+        the same one.
         """
         name, version = await self.find(reference, execution_id)
         return await self._plans.need(name, version)
 
     async def find(self, reference: str, execution_id: str = "") -> tuple[str, int]:
-        """The name and the version that `name@what` means for this execution."""
+        """The name and the version that a reference means for this execution."""
         name, weights = await self.meaning(reference)
         return name, choose(weights, execution_id)
 
     async def meaning(self, reference: str) -> tuple[str, Weights]:
-        """The name and the versions that `name@what` means. A name may have an @ in it."""
+        """The name and the versions that a reference means. A name may contain an @."""
         name, at, tag = reference.rpartition("@")
         if at and name:
             weights = await self._target(name, tag)
@@ -247,37 +256,40 @@ class Workflows:
     async def get(
         self, name: str, tag: str | None = None
     ) -> tuple[WorkflowVersion, dict[str, Weights]]:
-        found, version = await self.find(f"{name}@{tag}" if tag else name)
-        stored = await self._cold.get_workflow(found, version)
+        found_name, version = await self.find(f"{name}@{tag}" if tag else name)
+        stored = await self._cold.get_workflow(found_name, version)
         if stored is None:
             raise NotFound(f"there is no workflow {name!r} in this store")
-        return stored, await self.aliases(found)
+        return stored, await self.aliases(found_name)
 
     async def graph(self, name: str, tag: str | None = None) -> dict[str, Any]:
         return workflow_graph(await self.resolve(f"{name}@{tag}" if tag else name))
 
     async def aliases(self, name: str) -> dict[str, Weights]:
         newest = await self._cold.get_workflow(name)
-        return {LATEST: {newest.version: 100}, **await self._cold.aliases(name)} if newest else {}
+        if newest is None:
+            return {}
+        return {LATEST: {newest.version: 100}, **await self._cold.aliases(name)}
 
     async def page(self, after: str | None, limit: int) -> list[WorkflowRow]:
         return await self._cold.workflows(after, limit)
 
     async def versions(self, name: str) -> list[WorkflowVersion]:
-        found = await self._cold.versions(name)
-        if not found:
+        versions = await self._cold.versions(name)
+        if not versions:
             raise NotFound(f"there is no workflow {name!r} in this store")
-        return found
+        return versions
 
     async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
-        if alias == LATEST or not ALIAS.fullmatch(alias):
-            why = (
-                "moves by itself"
-                if alias == LATEST
-                else "must be a letter, then letters, digits, '_', '.' or '-'"
+        if alias == LATEST:
+            raise InvalidInput(f"the alias {alias!r} moves by itself; choose another name")
+        if not ALIAS.fullmatch(alias):
+            raise InvalidInput(
+                f"the alias {alias!r} must be a letter, then letters, digits, '_', '.' or '-';"
+                " choose another name"
             )
-            raise InvalidInput(f"the alias {alias!r} {why}; choose another name")
-        if not weights or any(share < 0 for share in weights.values()) or not sum(weights.values()):
+        shares = weights.values()
+        if not any(shares) or any(share < 0 for share in shares):
             raise InvalidInput(
                 'the shares must be 0 or more, and one of them above 0, such as {"3": 90, "4": 10}'
             )
@@ -296,31 +308,37 @@ class Workflows:
         self._compiled.clear()
 
     async def _target(self, name: str, tag: str) -> Weights | None:
-        known = self._targets.get((name, tag))
-        if known is not None and time.monotonic() - known[0] < FRESH_SECONDS:
-            return known[1]
-        before = self._changes
-        weights = await self._read_target(name, tag)
-        if (
-            weights and before == self._changes
-        ):  # or this read may be older than a change that was answered meanwhile
+        cached = self._targets.get((name, tag))
+        if cached is not None:
+            read_at, weights = cached
+            if time.monotonic() - read_at < FRESH_SECONDS:
+                return weights
+
+        changes = self._changes
+        read = await self._read_target(name, tag)
+        # if something has changed meanwhile, what was read may be older than that
+        if read and changes == self._changes:
             if len(self._targets) > COMPILED_PLANS_MAX:
                 self._targets.clear()
-            self._targets[name, tag] = (time.monotonic(), weights)
-        return weights
+            self._targets[name, tag] = (time.monotonic(), read)
+        return read
 
     async def _read_target(self, name: str, tag: str) -> Weights | None:
-        if tag == LATEST or (tag.isascii() and tag.isdecimal()):
-            if len(tag) > len(str(2**62)):
+        if tag == LATEST:
+            newest = await self._cold.get_workflow(name)
+            return {newest.version: 100} if newest else None
+
+        if tag.isascii() and tag.isdecimal():
+            if len(tag) > VERSION_DIGITS_MAX:
                 return None
-            if tag == LATEST:
-                newest = await self._cold.get_workflow(name)
-                return {newest.version: 100} if newest else None
-            found = {
-                each.version for each in await self._cold.versions(name)
-            }  # without deleted ones
-            return {int(tag): 100} if int(tag) in found else None
-        return (await self._cold.aliases(name)).get(tag)
+            version = int(tag)
+            for stored in await self._cold.versions(name):  # deleted ones aren't among them
+                if stored.version == version:
+                    return {version: 100}
+            return None
+
+        aliases = await self._cold.aliases(name)
+        return aliases.get(tag)
 
     def _forget(self, name: str) -> None:
         self._changes += 1
@@ -329,7 +347,7 @@ class Workflows:
 
 
 def choose(weights: Weights, execution_id: str) -> int:
-    """Choose a version by its share; the same for the same id."""
+    """Choose a version by the weights; the same one for the same id."""
     if len(weights) == 1:
         return next(iter(weights))
     remainder = crc32(execution_id.encode()) % sum(weights.values())
@@ -346,4 +364,4 @@ def _is_small(document: Any) -> bool:
     try:
         return len(msgspec.msgpack.encode(document)) < LARGE_BYTES
     except (TypeError, ValueError, RecursionError, OverflowError):
-        return True  # and refused at once
+        return True  # it is refused at once
