@@ -69,7 +69,7 @@ class Replica:
         self.tasks: list[Task] = []
         self.handed_out: set[tuple[str, int]] = set()
         """Tasks that a worker has, or that lie in a queue."""
-        self.more = False
+        self.has_more = False
         self.diverged = False
         """It was told of something before it had finished the commits of the last: another story
         from here on.
@@ -81,7 +81,7 @@ class Replica:
 
     @property
     def unfinished(self) -> bool:
-        return self.more or bool(self.execution.wanted) or bool(self.execution.preparing)
+        return self.has_more or bool(self.execution.wanted) or bool(self.execution.preparing)
 
     def handle(self, event: ev.AnyEvent, now: float) -> None:
         if isinstance(event, ev.TimerFired):
@@ -98,12 +98,12 @@ class Replica:
         ]
         self._commit(commands, event)
         tell(self.model, event, now, self.blobs)
-        self.more = commands.more
+        self.has_more = commands.has_more
         self.model.follow(told, complete=not self.unfinished)
         self._compare()
         self._compare_dispatches(commands.tasks)
         self._assert_not_stuck()
-        if isinstance(event, ev.TimerFired) and not self.more:
+        if isinstance(event, ev.TimerFired) and not self.has_more:
             assert self.committed.timer is None or self.committed.timer > now, (
                 "the timer would fire for ever"
             )
@@ -137,7 +137,7 @@ class Replica:
             elif self.preparing:
                 handling.provide_prepared(self.execution, prepared(self.preparing))
                 self.preparing.clear()
-            elif not self.more:
+            elif not self.has_more:
                 return
             self.handle(ev.Continued(EXECUTION_ID), now)
         raise AssertionError("it never ends")

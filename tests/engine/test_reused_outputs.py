@@ -79,7 +79,7 @@ def test_thousands_of_reused_nodes_are_split_into_commits_and_survive_a_crash_be
         reused={f"n{i}": ONE for i in range(size)},
     )
     left: list[int] = []
-    while trial.last.more:
+    while trial.last.has_more:
         assert len(trial.last.history) == COMMIT_WEIGHT
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
         assert trial.tasks == []
@@ -111,7 +111,7 @@ def test_a_paused_execution_records_the_rest_of_what_it_reuses():
     with commit_weight(2):
         trial = Trial(node("a"), node("b"), node("c"), reused={"a": ONE, "b": ONE, "c": ONE})
         trial.pause()
-        while trial.last.more:
+        while trial.last.has_more:
             trial.go_on()
     assert trial.state == "COMPLETED"
 
