@@ -30,22 +30,22 @@ OUTPUTS = {
     'say "hi"': {"x": 5},
     "input_2": [1],
 }
-SCOPE = Outputs(OUTPUTS, given={"lang": "en", "limit": 3})
+SCOPE = Outputs(OUTPUTS, input_value={"lang": "en", "limit": 3})
 
 
-def holds(source: str, scope: Outputs = SCOPE, known: tuple[str, ...] = KNOWN) -> bool:
-    return compile_condition(source, known).evaluate(scope)
+def holds(source: str, scope: Outputs = SCOPE, node_ids: tuple[str, ...] = KNOWN) -> bool:
+    return compile_condition(source, node_ids).evaluate(scope)
 
 
-def refused(source: str, known: tuple[str, ...] = KNOWN) -> tuple[str, str]:
+def refused(source: str, node_ids: tuple[str, ...] = KNOWN) -> tuple[str, str]:
     with pytest.raises(TemplateError) as error:
-        compile_condition(source, known)
+        compile_condition(source, node_ids)
     return error.value.code, str(error.value)
 
 
-def failure(source: str, scope: Outputs = SCOPE, known: tuple[str, ...] = KNOWN) -> str:
+def failure(source: str, scope: Outputs = SCOPE, node_ids: tuple[str, ...] = KNOWN) -> str:
     with pytest.raises(Missing) as error:
-        holds(source, scope, known)
+        holds(source, scope, node_ids)
     return str(error.value)
 
 
@@ -128,7 +128,7 @@ def test_a_node_may_have_the_name_of_something_in_cel(name: str):
 @pytest.mark.parametrize("name", ["input", "params", "execution"])
 def test_a_node_of_that_name_wins(name: str):
     assert holds(
-        f'{name}.x == "node"', Outputs({name: {"x": "node"}}, given={"x": "input"}), (name,)
+        f'{name}.x == "node"', Outputs({name: {"x": "node"}}, input_value={"x": "input"}), (name,)
     )
 
 
@@ -191,7 +191,7 @@ def test_what_can_never_be_a_boolean_is_refused(source: str, message: str | None
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "description"),
     [
         (1, "1"),
         (None, "null"),
@@ -202,9 +202,9 @@ def test_what_can_never_be_a_boolean_is_refused(source: str, message: str | None
         ("é" * 99, '"é'),
     ],
 )
-def test_what_turns_out_not_to_be_a_boolean_fails(value: Any, shown: str):
+def test_what_turns_out_not_to_be_a_boolean_fails(value: Any, description: str):
     message = failure("user.x", Outputs({"user": {"x": value}}))
-    assert message.startswith(f"the condition 'user.x' gave {shown}")
+    assert message.startswith(f"the condition 'user.x' gave {description}")
     assert message.endswith("; it must give true or false")
 
 
@@ -290,10 +290,10 @@ def test_what_a_condition_may_not_hold_is_refused(source: str, message: str):
 
 def test_only_the_beginning_of_a_long_condition_is_shown():
     code, message = refused("vip.result && " * 100)
-    shown = ("vip.result && " * 100)[:79] + "…"
+    excerpt = ("vip.result && " * 100)[:79] + "…"
     assert (code, message.partition(" can't")[0]) == (
         "malformed_condition",
-        f"the condition {shown!r}",
+        f"the condition {excerpt!r}",
     )
 
 

@@ -40,14 +40,14 @@ def order_of(dependencies: Edges) -> list[int]:
 
 
 def ancestors_of(number: int, dependencies: Edges) -> set[int]:
-    found: set[int] = set()
+    ancestors: set[int] = set()
     waiting = list(dependencies[number])
     while waiting:
         parent = waiting.pop()
-        if parent not in found:
-            found.add(parent)
+        if parent not in ancestors:
+            ancestors.add(parent)
             waiting += dependencies[parent]
-    return found
+    return ancestors
 
 
 def on_a_cycle(dependencies: Edges) -> set[int]:
@@ -63,7 +63,9 @@ def on_a_cycle(dependencies: Edges) -> set[int]:
 def test_children_are_dependencies_turned_around(dependencies: Edges):
     edges = {(parent, child) for child, parents in enumerate(dependencies) for parent in parents}
     children = graph.children_of(dependencies)
-    assert {(parent, child) for parent, found in enumerate(children) for child in found} == edges
+    assert {
+        (parent, child) for parent, numbers in enumerate(children) for child in numbers
+    } == edges
     assert sum(map(len, children)) == len(edges)
 
 

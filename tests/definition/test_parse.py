@@ -430,11 +430,11 @@ def test_a_repeated_key_in_yaml_is_refused_with_its_place():
 
 
 @pytest.mark.parametrize(
-    ("key", "shown"),
+    ("key", "excerpt"),
     [("1", "1"), ("1.5", "1.5"), ("true", "True"), ("~", "None"), ("[a]", "['a']")],
 )
-def test_a_yaml_key_that_is_not_text_is_refused(key: str, shown: str):
-    message = f"the key {shown} must be text; put it in quotes (line 2)"
+def test_a_yaml_key_that_is_not_text_is_refused(key: str, excerpt: str):
+    message = f"the key {excerpt} must be text; put it in quotes (line 2)"
     assert refusal(f"a: 1\n? {key}\n: 2", "yaml") == ("key_not_text", "", message)
 
 
@@ -520,8 +520,8 @@ def test_a_value_that_holds_itself_is_refused():
 
 def test_many_mistakes_are_reported_at_once_but_not_without_end():
     value = {"a": [math.nan, "\0", 2**64, "fine", {"b": "\ud800"}]}
-    found = [(problem.code, problem.path) for problem in problems_of(value)]
-    assert found == [
+    problems = [(problem.code, problem.path) for problem in problems_of(value)]
+    assert problems == [
         ("not_finite", "a[0]"),
         ("null_character", "a[1]"),
         ("number_too_large", "a[2]"),

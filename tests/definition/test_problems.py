@@ -340,8 +340,8 @@ class TestInputs:
 
     def test_that_do_not_fit_are_described_with_the_place(self):
         assert schema_errors(self.SCHEMA, {}) == ['"user_id" is a required property']
-        found = schema_errors(self.SCHEMA, {"user_id": "x", "more": [1, "y"]})
-        assert sorted(found) == [
+        errors = schema_errors(self.SCHEMA, {"user_id": "x", "more": [1, "y"]})
+        assert sorted(errors) == [
             'more.1: "y" is not of type "integer"',
             'user_id: "x" is not of type "integer"',
         ]
@@ -404,8 +404,8 @@ def test_every_problem_is_reported_at_once():
             ]
         },
     }
-    found = {(problem.code, problem.path, problem.node_id) for problem in problems_of(document)}
-    assert found == {
+    problems = {(problem.code, problem.path, problem.node_id) for problem in problems_of(document)}
+    assert problems == {
         ("bad_value", "on_failure", None),
         ("bad_timeout", "timeout", None),
         ("unknown_handler", "dag.nodes[0].handler", "a"),

@@ -45,7 +45,9 @@ MANY = " ".join(["{{ input.text }}"] * 200)
     ids=["in one text", "in many", "whole objects"],
 )
 def test_references_that_fill_in_too_much_fail_the_node(config):
-    trial = Trial(node("a", config=config, optional=True), node("b"), given={"text": "x" * 200_000})
+    trial = Trial(
+        node("a", config=config, optional=True), node("b"), input_value={"text": "x" * 200_000}
+    )
     assert trial.states == {"a": "FAILED", "b": "QUEUED"}
     assert trial.run("a").reason == "config"
     assert (
@@ -69,7 +71,7 @@ def test_an_output_node_takes_only_so_much_from_its_parents(monkeypatch):
 def test_input_and_execution_can_be_referred_to():
     trial = Trial(
         node("a", config={"x": "{{ input.name }}", "id": "{{ execution.id }}"}),
-        given={"name": "jo"},
+        input_value={"name": "jo"},
     )
     assert trial.config("a") == {"x": "jo", "id": "execution-1"}
 
