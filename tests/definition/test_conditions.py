@@ -76,7 +76,10 @@ def failure(source: str, scope: Outputs = SCOPE, node_ids: tuple[str, ...] = KNO
         ("vip . result", True),
     ],
 )
-def test_a_condition_is_cel_over_outputs_and_input(source: str, result: bool):  # noqa: FBT001 -- an expectation
+def test_a_condition_is_cel_over_outputs_and_input(
+    source: str,
+    result: bool,  # noqa: FBT001 -- an expectation
+):
     assert holds(source) is result
 
 
@@ -113,7 +116,10 @@ def test_the_nodes_that_a_condition_needs_are_known(source: str, names: set[str]
         ('nodes["a b"].x + nodes["é"].x == user.n', True),
     ],
 )
-def test_a_node_whose_id_is_no_identifier_is_named_in_brackets(source: str, result: bool):  # noqa: FBT001
+def test_a_node_whose_id_is_no_identifier_is_named_in_brackets(
+    source: str,
+    result: bool,  # noqa: FBT001 -- an expectation
+):
     assert holds(source) is result
 
 
@@ -266,7 +272,9 @@ UNREADABLE = {
 MALFORMED = {
     "secrets.TOKEN == 'x'": "conditions can't use secrets",
     "{{ secrets.TOKEN }} == 'x'": "{{ secrets.TOKEN }}: conditions can't use secrets",
-    "nodes[vip.result].x": 'in a condition, nodes must be followed by an id in quotes: nodes["its id"]',
+    "nodes[vip.result].x": (
+        'in a condition, nodes must be followed by an id in quotes: nodes["its id"]'
+    ),
     "size(nodes) > 1": 'in a condition, nodes must be followed by an id in quotes: nodes["its id"]',
     r'nodes["\x41"].x': r'nodes["\x41"]: use only JSON' + "'s escapes in an id",
     "x" * 5000: "the condition has 5,000 characters; the limit is 4,000",
@@ -309,12 +317,16 @@ def test_a_function_that_cel_does_not_have_is_refused_with_some_that_it_has(sour
     name = "lower" if "lower" in source else "len"
     assert code == "malformed_condition"
     assert message == (
-        f"the condition {source!r} calls {name}(), which CEL doesn't have; there are size, has, contains, startsWith, "
+        f"the condition {source!r} calls {name}(), which CEL doesn't have;"
+        " there are size, has, contains, startsWith, "
         "endsWith, matches, int, double and string, among others"
     )
 
 
-INSIDE = "a condition can't use map, filter, all or exists inside another of them; put a transform before it"
+INSIDE = (
+    "a condition can't use map, filter, all or exists inside another of them;"
+    " put a transform before it"
+)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +370,8 @@ def test_doubling_the_data_again_and_again_is_refused():
 def test_more_items_than_the_budget_allows_fail():
     scope = Outputs({"user": {"x": [1] * 20_000}})
     assert failure("user.x.all(i, i > 0)", scope) == (
-        "the condition 'user.x.all(i, i > 0)' can't be evaluated: it looks at more than 10,000 items"
+        "the condition 'user.x.all(i, i > 0)' can't be evaluated:"
+        " it looks at more than 10,000 items"
     )
 
 

@@ -138,7 +138,10 @@ def test_missing_ancestors_are_those_that_cannot_be_reached(
 
 @pytest.mark.parametrize("size", [1023, 1024, 1025, 2049])
 def test_ancestors_are_right_where_the_bit_sets_are_split(size: int):
-    """A ladder: the first parent of a rung is on its own side, so the other side is never found by the quick sieves."""
+    """A ladder: the first parent of a rung is on its own side.
+
+    So the other side is never found by the quick sieves.
+    """
     dependencies: Edges = [[], []]
     for i in range(2, 2 * size, 2):
         dependencies += [[i - 2, i - 1], [i - 1]]

@@ -1,4 +1,4 @@
-"""From text to plain values: what is read, and what is refused before anything else is looked at."""
+"""From text to plain values: what is read, and what is refused first of all."""
 
 import json
 import math
@@ -363,7 +363,8 @@ MALFORMED_YAML = {
     "a tab as indentation": (
         "a:\n\t- b",
         (
-            "while scanning for the next token, found character that cannot start any token (line 2, column 1)"
+            "while scanning for the next token,"
+            " found character that cannot start any token (line 2, column 1)"
             "; indent with spaces, not with tabs"
         ),
     ),
@@ -377,7 +378,10 @@ MALFORMED_YAML = {
     ),
     "a template without quotes before more text": (
         "url: {{ user.url }}/x",
-        "while parsing a block mapping, did not find expected key (line 1, column 20); text with {{ must be in quotes",
+        (
+            "while parsing a block mapping, did not find expected key (line 1, column 20);"
+            " text with {{ must be in quotes"
+        ),
     ),
     "an undefined alias": ("a: *b", "found undefined alias (line 1, column 4)"),
     "an alias inside itself": (

@@ -139,7 +139,7 @@ def test_100_001_nodes_are_refused():
 
 @pytest.mark.parametrize("far", [1, 2, 50])
 def test_compiling_takes_linear_work(far: int):
-    """With references to what is near and what is far up, in a graph where every node has two parents."""
+    """References go near and far up, in a graph where every node has two parents."""
 
     def compile_ladder(size: int) -> Any:
         document = numbered(

@@ -346,7 +346,10 @@ class TestFallbacks:
             ),
             (
                 r'{{ user ?? "\ud800" }}',
-                "the fallback after ??: half of a surrogate pair isn't text; write the whole character",
+                (
+                    "the fallback after ??: half of a surrogate pair isn't text;"
+                    " write the whole character"
+                ),
             ),
             (
                 '{{ user ?? {"a": 1, "a": 2} }}',
@@ -427,7 +430,9 @@ MALFORMED = {
     "{{ secrets.a.b }}": "{{ secrets.a.b }} must be {{ secrets.NAME }} with a plain name",
     "{{ secrets.a-b }}": "{{ secrets.a-b }} must be {{ secrets.NAME }} with a plain name",
     '{{ secrets.A ?? "x" }}': "{{ secrets.A }}: a secret can't have a fallback; remove the ??",
-    "{{ execution.name }}": "{{ execution.name }} isn't known; an execution has id, workflow, version",
+    "{{ execution.name }}": (
+        "{{ execution.name }} isn't known; an execution has id, workflow, version"
+    ),
     "{{ execution }}": "{{ execution }} isn't known; an execution has id, workflow, version",
     "{{ "
     + "x" * 3000
@@ -435,7 +440,9 @@ MALFORMED = {
 }
 UNKNOWN = {
     "{{ usr.name }}": "{{ usr.name }} refers to 'usr', which isn't a node",
-    "{{ __import__('os') }}": "{{ __import__('os') }} refers to \"__import__('os')\", which isn't a node",
+    "{{ __import__('os') }}": (
+        "{{ __import__('os') }} refers to \"__import__('os')\", which isn't a node"
+    ),
     "{{ 7 }}": "{{ 7 }} refers to '7', which isn't a node",
     "{{{ user }}}": "{{ { user }} refers to '{ user', which isn't a node",
     "{{ .user }}": "{{ .user }} must begin with a node's id",
@@ -553,10 +560,10 @@ def test_every_json_value_comes_through_a_single_reference_as_it_was(value: Any)
 def test_every_key_can_be_followed_and_every_value_found_inside_text(value: Any, key: str):
     text = f"<{{{{ a[{json.dumps(key)}][0] }}}}>"
     result = rendered(text, Outputs({"a": {key: [value]}}), ("a",))
-    assert (
-        result
-        == f"<{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(',', ':'))}>"
-    )
+    inner = value
+    if not isinstance(value, str):
+        inner = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert result == f"<{inner}>"
 
 
 @settings(deadline=None)

@@ -1,4 +1,7 @@
-"""A config is resolved from recorded outputs only; secrets stay names; large outputs are fetched first (G3, G7)."""
+"""A config is resolved from recorded outputs only (G3, G7).
+
+Secrets stay names, and large outputs are fetched first.
+"""
 
 from __future__ import annotations
 

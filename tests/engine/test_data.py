@@ -1,4 +1,4 @@
-"""Data nodes: `input`, `output` and `decision` are evaluated in the decision itself, from recorded values."""
+"""Data nodes (`input`, `output`, `decision`) are evaluated at once, from recorded values."""
 
 from __future__ import annotations
 

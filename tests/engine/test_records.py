@@ -1,4 +1,7 @@
-"""What is recorded of a run: times, workers, logs, the history; and batches of events before one commit."""
+"""What is recorded of a run: times, workers, logs, the history.
+
+And batches of events before one commit.
+"""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def test_thousands_of_reused_nodes_are_split_into_commits_and_survive_a_crash_be
 
 
 def test_nothing_is_decided_before_all_that_is_reused_is_recorded():
-    """A node is asked whether it starts as soon as a parent settles; the answer must not come before its own record."""
+    """A node's start is decided as soon as a parent settles, but not before its own record."""
     with commit_weight(2):
         trial = Trial(node("a"), node("b", "a"), node("c", "b"), reused={"a": ONE, "b": ONE})
         assert trial.states == {"a": "COMPLETED", "b": "PENDING", "c": "PENDING"}

@@ -1,4 +1,4 @@
-"""Depth and width: no recursion, bounded commits, and work per completion that doesn't grow (G6)."""
+"""Depth and width: no recursion, bounded commits, bounded work per completion (G6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A workflow and the events that a test sends it, with a store that remembers only what was committed."""
+"""A workflow and the events that a test sends it.
+
+Its store remembers only what was committed.
+"""
 
 from __future__ import annotations
 

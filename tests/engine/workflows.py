@@ -54,7 +54,7 @@ class Workflow:
         )
         return "\n".join((f"Workflow({workflow})", *lines))
 
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- Hypothesis calls it
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- Hypothesis'
         printer.text(repr(self))
 
     def model(self, backstop: float, reused: dict[str, Any]) -> Model:
@@ -177,7 +177,8 @@ def _written_condition(condition: Condition | None) -> str | None:
     if condition is None:
         return None
     if condition.reference.fallback is None:
-        return f"{condition.reference.node}.{condition.reference.key} == {json.dumps(condition.wanted)}"
+        reference = condition.reference
+        return f"{reference.node}.{reference.key} == {json.dumps(condition.wanted)}"
     return f"{_written_value(condition.reference)} == {condition.wanted}"
 
 
