@@ -1,6 +1,6 @@
-"""Penstock runs workflows: DAGs of API calls, LLM calls and your own Python, durable from one process on SQLite up.
+"""Penstock runs workflows: DAGs of API calls, LLM calls and your own Python.
 
-The README and docs/ tell the rest.
+They are durable from one process on SQLite up. The README and docs/ tell the rest.
 """
 
 import importlib
@@ -87,9 +87,9 @@ IMPORTED_WHEN_USED = {
 
 
 def __getattr__(name: str) -> Any:
-    """The clients and the engine are imported when they are first used: a process mostly needs one of them.
+    """The clients and the engine, which are imported when they are first used.
 
-    The clients' aiohttp takes 0.1 s, the engine as much.
+    A process mostly needs one of them. The clients' aiohttp takes 0.1 s, the engine as much.
     """
     for module, names in IMPORTED_WHEN_USED.items():
         if name in names:

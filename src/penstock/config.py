@@ -1,7 +1,8 @@
-"""Settings: read once at the start of a process and passed down; nothing below reads the environment for itself.
+"""Settings: read once at the start of a process and passed down.
 
-For each setting the first of these that has it wins: a flag, `PENSTOCK_<NAME>` in the environment, `penstock.toml`
-in the working directory, the default. A value that can't be used is refused with its source and what is allowed.
+Nothing below reads the environment for itself. For each setting the first of these that has it
+wins: a flag, `PENSTOCK_<NAME>` in the environment, `penstock.toml` in the working directory, the
+default. A value that can't be used is refused with its source and what is allowed.
 
     # penstock.toml
     port = 8080
@@ -44,18 +45,18 @@ OPENAI_URL = "https://api.openai.com/v1"
 KIB = 1024
 MIB = 1024 * KIB
 
-PERIOD_SECONDS_MIN, PERIOD_SECONDS_MAX = 0.05, 86400.0
+PERIOD_SECONDS_MIN = 0.05
+PERIOD_SECONDS_MAX = 86400.0
 LEASE_SECONDS_MIN = 1.0
-"""A lease is renewed four times in its life: a pause of a few hundred milliseconds must not cost
-it.
-"""
+"""A lease is renewed four times in its life: a pause of 300 ms must not cost it."""
 
 Reader: TypeAlias = Callable[[Any], Any]
 """Turns text, or a value from TOML or a flag, into the setting's type; ValueError says what is
 allowed.
 """
 
-_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off"})
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
 _UNITS = {
     "": 1,
     "b": 1,
@@ -65,19 +66,20 @@ _UNITS = {
     "m": MIB,
     "mb": 1000**2,
     "mib": MIB,
+    "g": 1024 * MIB,
     "gb": 1000**3,
+    "gib": 1024 * MIB,
 }
-_UNITS |= {"g": 1024 * MIB, "gib": 1024 * MIB}
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LOG_FORMATS = ("auto", "json", "console")
 _REQUIRE_KEYS = ("auto", "always", "never")
 _HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_.])?", re.IGNORECASE)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint for the end of a message, or nothing when no known name is close."""
-    found = nearest_name(name, known, cutoff=0.5)
-    return f"; did you mean '{found}'?" if found else ""
+def nearest(name: str, names: Iterable[str]) -> str:
+    """A hint for the end of a message, or nothing when none of the names is close."""
+    closest = nearest_name(name, names, cutoff=0.5)
+    return f"; did you mean '{closest}'?" if closest else ""
 
 
 def hide_password(url: str) -> str:
@@ -99,11 +101,9 @@ def _boolean(raw: Any) -> bool:
 
 
 def _whole(minimum: int, maximum: int | None = None) -> Reader:
-    allowed = (
-        f"a whole number from {minimum} to {maximum}"
-        if maximum is not None
-        else f"a whole number, {minimum} or more"
-    )
+    allowed = f"a whole number, {minimum} or more"
+    if maximum is not None:
+        allowed = f"a whole number from {minimum} to {maximum}"
 
     def read(raw: Any) -> int:
         if isinstance(raw, (bool, float)) or not re.fullmatch(r"\s*\d{1,15}\s*", str(raw)):
@@ -150,14 +150,14 @@ def _period(raw: Any) -> float:
 
 def _size(raw: Any) -> int:
     match = re.fullmatch(r"\s*(\d{1,15})\s*([a-zA-Z]*)\s*", str(raw))
-    if (
-        match is None
-        or isinstance(raw, bool)
-        or match[2].lower() not in _UNITS
-        or int(match[1]) == 0
-    ):
+    count = 0
+    unit = ""
+    if match is not None and not isinstance(raw, bool):
+        count = int(match[1])
+        unit = match[2].lower()
+    if count == 0 or unit not in _UNITS:
         raise ValueError("a number of bytes above 0, such as 65536, '256 KiB' or '64 MiB'")
-    return int(match[1]) * _UNITS[match[2].lower()]
+    return count * _UNITS[unit]
 
 
 def _list(raw: Any) -> tuple[str, ...]:
@@ -177,8 +177,10 @@ def _hosts(raw: Any) -> tuple[str, ...]:
             ip_network(entry.strip("[]"), strict=False)
         except ValueError:
             if not _HOST.fullmatch(entry):
-                allowed = "host names, addresses or networks such as 'api.internal', '10.1.2.3', '10.0.0.0/8'"
-                raise ValueError(f"{allowed} (and '{entry}' is none)") from None
+                raise ValueError(
+                    "host names, addresses or networks such as"
+                    f" 'api.internal', '10.1.2.3', '10.0.0.0/8' (and '{entry}' is none)"
+                ) from None
     return tuple(entry.strip("[]").lower() for entry in entries)
 
 
@@ -209,7 +211,10 @@ def _log_format(raw: Any) -> str:
 
 def _require_keys(raw: Any) -> str:
     text = str(raw).strip().lower()
-    text = "always" if text in _TRUE else "never" if text in _FALSE else text
+    if text in _TRUE:
+        return "always"
+    if text in _FALSE:
+        return "never"
     if text not in _REQUIRE_KEYS:
         raise ValueError("one of " + ", ".join(_REQUIRE_KEYS))
     return text
@@ -223,13 +228,11 @@ def _rate(raw: Any) -> str:
 
 
 def _url(*schemes: str) -> Reader:
-    allowed = "a URL that starts with " + " or ".join(f"{scheme}://" for scheme in schemes)
+    beginnings = tuple(f"{scheme}://" for scheme in schemes)
 
     def read(raw: Any) -> str:
-        if not isinstance(raw, str) or not raw.startswith(
-            tuple(f"{scheme}://" for scheme in schemes)
-        ):
-            raise ValueError(allowed)
+        if not isinstance(raw, str) or not raw.startswith(beginnings):
+            raise ValueError("a URL that starts with " + " or ".join(beginnings))
         return raw
 
     return read
@@ -248,22 +251,22 @@ def installed_stores() -> dict[str, EntryPoint]:
 
     They can't take the place of one of ours.
     """
-    from importlib.metadata import entry_points  # noqa: PLC0415 -- most processes have no such store
+    from importlib.metadata import entry_points  # noqa: PLC0415 -- rarely needed
 
-    found = {entry.name: entry for entry in entry_points(group=STORE_ENTRY_POINTS)}
-    return {scheme: found[scheme] for scheme in sorted(found.keys() - set(STORE_SCHEMES))}
+    entries = {entry.name: entry for entry in entry_points(group=STORE_ENTRY_POINTS)}
+    schemes = sorted(entries.keys() - set(STORE_SCHEMES))
+    return {scheme: entries[scheme] for scheme in schemes}
 
 
 def _store_address(raw: Any) -> str:
-    if (
-        isinstance(raw, str)
-        and "://" in raw
-        and (scheme_of(raw) in STORE_SCHEMES or scheme_of(raw) in installed_stores())
-    ):
-        return raw
-    known = " or ".join(f"{scheme}://" for scheme in (*STORE_SCHEMES, *installed_stores()))
+    if isinstance(raw, str) and "://" in raw:
+        scheme = scheme_of(raw)
+        if scheme in STORE_SCHEMES or scheme in installed_stores():
+            return raw
+    schemes = (*STORE_SCHEMES, *installed_stores())
+    beginnings = " or ".join(f"{scheme}://" for scheme in schemes)
     raise ValueError(
-        f"a URL that starts with {known}; for another store install a package that has it"
+        f"a URL that starts with {beginnings}; for another store install a package that has it"
         f" (entry point '{STORE_ENTRY_POINTS}') in this Python"
     )
 
@@ -296,7 +299,7 @@ class SecretRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """The times that crashes are noticed and mended by.
+    """The periods in which crashes are noticed and repaired.
 
     `Settings.timing` makes one that is known to make sense.
     """
@@ -325,26 +328,34 @@ class Timing:
         least_dead = 2 * self.heartbeat_seconds + 2 * self.reaper_seconds
         if self.worker_dead_seconds < least_dead:
             raise SettingsError(
-                f"worker_dead_seconds is {self.worker_dead_seconds:g}, and must be at least {least_dead:g}: twice"
-                f" heartbeat_seconds ({self.heartbeat_seconds:g}) and twice reaper_seconds ({self.reaper_seconds:g}),"
+                f"worker_dead_seconds is {self.worker_dead_seconds:g},"
+                f" and must be at least {least_dead:g}:"
+                f" twice heartbeat_seconds ({self.heartbeat_seconds:g})"
+                f" and twice reaper_seconds ({self.reaper_seconds:g}),"
                 " or one late heartbeat would make a live worker dead; raise it, or lower those"
             )
         if self.lease_seconds < LEASE_SECONDS_MIN:
             raise SettingsError(
-                f"lease_seconds is {self.lease_seconds:g}, and must be at least {LEASE_SECONDS_MIN:g}: a lease is"
-                " renewed four times in its life, and a short pause between two renewals must not cost it; raise it"
+                f"lease_seconds is {self.lease_seconds:g},"
+                f" and must be at least {LEASE_SECONDS_MIN:g}:"
+                " a lease is renewed four times in its life,"
+                " and a short pause between two renewals must not cost it; raise it"
             )
         if self.stale_seconds > self.reconcile_seconds:
             raise SettingsError(
-                f"stale_seconds is {self.stale_seconds:g}, and may be at most reconcile_seconds"
-                f" ({self.reconcile_seconds:g}): a lost start is made up at the next look, and one that is lost would"
-                " never be old enough to be counted; lower it, or raise reconcile_seconds"
+                f"stale_seconds is {self.stale_seconds:g},"
+                f" and may be at most reconcile_seconds ({self.reconcile_seconds:g}):"
+                " a lost start is made up at the next look,"
+                " and one that is lost would never be old enough to be counted;"
+                " lower it, or raise reconcile_seconds"
             )
         if self.archive_seconds > self.checkpoint_seconds:
             raise SettingsError(
-                f"archive_seconds is {self.archive_seconds:g}, and may be at most checkpoint_seconds"
-                f" ({self.checkpoint_seconds:g}): what has ended is copied to PostgreSQL only by being archived, and"
-                " must not be at risk for longer than what runs; lower it, or raise checkpoint_seconds"
+                f"archive_seconds is {self.archive_seconds:g},"
+                f" and may be at most checkpoint_seconds ({self.checkpoint_seconds:g}):"
+                " what has ended is copied to PostgreSQL only by being archived,"
+                " and must not be at risk for longer than what runs;"
+                " lower it, or raise checkpoint_seconds"
             )
 
 
@@ -426,43 +437,52 @@ class Settings:
         environ = os.environ if environ is None else environ
         path = (directory or Path.cwd()) / FILE_NAME
         table, llm, secrets = _read_file(path)
-        values: dict[str, Any] = _from_application(environ) if application_urls else {}
+
+        values: dict[str, Any] = {}
+        if application_urls:
+            values |= _from_application(environ)
         values |= {name: _read(name, raw, f"{path}: {name}") for name, raw in table.items()}
         values |= _from_environment(environ)
         values |= _from_flags(flags or {})
-        rules = _secret_rules(secrets, path)
-        settings = cls(**values, llm_providers=_providers(llm, environ, path), secret_rules=rules)
+
+        settings = cls(
+            **values,
+            llm_providers=_providers(llm, environ, path),
+            secret_rules=_secret_rules(secrets, path),
+        )
         if settings.llm_default_provider not in settings.llm_providers:
-            known = ", ".join(sorted(settings.llm_providers))
+            names = ", ".join(sorted(settings.llm_providers))
             raise SettingsError(
-                f"llm_default_provider is '{settings.llm_default_provider}'; known are: {known}"
+                f"llm_default_provider is '{settings.llm_default_provider}'; known are: {names}"
             )
         _ = settings.timing  # refused now rather than when a role starts
         return settings
 
     @property
     def timing(self) -> Timing:
-        """Raises `SettingsError` for times that don't go together: these may not have come through `load`."""
+        """The periods of these settings, which may not have come through `load`.
+
+        Raises `SettingsError` for times that don't go together.
+        """
         timing = Timing(**{item.name: getattr(self, item.name) for item in fields(Timing)})
         timing.check()
         return timing
 
     def describe(self) -> dict[str, Any]:
         """What is in force, as JSON, without passwords and keys."""
-        shown = {item.name: _shown(getattr(self, item.name)) for item in fields(self)}
-        shown["llm_providers"] = {
+        values = {item.name: _describe_value(getattr(self, item.name)) for item in fields(self)}
+        values["llm_providers"] = {
             name: {
-                "base_url": hide_password(it.base_url),
-                "api_key": it.api_key and "***",
-                "models": list(it.models),
+                "base_url": hide_password(provider.base_url),
+                "api_key": provider.api_key and "***",
+                "models": list(provider.models),
             }
-            for name, it in self.llm_providers.items()
+            for name, provider in self.llm_providers.items()
         }
-        shown["secret_rules"] = {
-            name: {key: list(value) for key in _RULES if (value := getattr(rule, key)) is not None}
-            for name, rule in self.secret_rules.items()
+        values["secret_rules"] = {
+            name: _describe_rule(rule) for name, rule in self.secret_rules.items()
         }
-        return shown
+        return values
 
     def __repr__(self) -> str:
         return f"Settings({self.describe()})"
@@ -474,43 +494,66 @@ _READERS: dict[str, Reader] = {
 }
 
 
-def _shown(value: Any) -> Any:
+def _describe_value(value: Any) -> Any:
     if isinstance(value, str):
         return hide_password(value)
     return list(value) if isinstance(value, tuple) else value
+
+
+def _describe_rule(rule: SecretRule) -> dict[str, list[str]]:
+    parts: dict[str, list[str]] = {}
+    for key in _RULES:
+        allowed = getattr(rule, key)
+        if allowed is not None:
+            parts[key] = list(allowed)
+    return parts
+
+
+def _quote_value(raw: Any) -> str:
+    """A value as it stands in a message, without passwords."""
+    return f"'{hide_password(raw)}'" if isinstance(raw, str) else str(raw)
 
 
 def _read(name: str, raw: Any, source: str) -> Any:
     try:
         return _READERS[name](raw)
     except ValueError as error:
-        shown = f"'{hide_password(raw)}'" if isinstance(raw, str) else raw
-        raise SettingsError(f"{source} is {shown}; allowed: {error}") from None
+        raise SettingsError(f"{source} is {_quote_value(raw)}; allowed: {error}") from None
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
-    variables = {name: PREFIX + name.upper() for name in _READERS}
-    return {
-        name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)
-    }
+    return _from_variables({name: PREFIX + name.upper() for name in _READERS}, environ)
 
 
 def _from_application(environ: Mapping[str, str]) -> dict[str, Any]:
-    variables = {"store": "REDIS_URL", "database": "DATABASE_URL"}
-    return {
-        name: _read(name, environ[key], key) for name, key in variables.items() if environ.get(key)
-    }
+    return _from_variables({"store": "REDIS_URL", "database": "DATABASE_URL"}, environ)
+
+
+def _from_variables(variables: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, variable in variables.items():
+        raw = environ.get(variable)
+        if raw:
+            values[name] = _read(name, raw, variable)
+    return values
 
 
 def _from_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
     for name in flags.keys() - _READERS.keys():
         raise SettingsError(f"there is no setting '{name}'{nearest(name, _READERS)}")
-    given = {name: raw for name, raw in flags.items() if raw is not None}
-    return {name: _read(name, raw, "--" + name.replace("_", "-")) for name, raw in given.items()}
+    values: dict[str, Any] = {}
+    for name, raw in flags.items():
+        if raw is not None:
+            flag = "--" + name.replace("_", "-")
+            values[name] = _read(name, raw, flag)
+    return values
 
 
 def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The plain settings, the providers of `[llm]` and the `[secrets]` table; all empty when there is no file."""
+    """The plain settings, the providers of `[llm]` and the `[secrets]` table.
+
+    All are empty when there is no file.
+    """
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -523,21 +566,20 @@ def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, An
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path} isn't TOML: {error}") from None
+
     llm = _table(table.pop("llm", {}), {"providers", "default_provider"}, f"{path}: [llm]")
     if "default_provider" in llm:
         table["llm_default_provider"] = llm["default_provider"]
     secrets = table.pop("secrets", {})
-    return (
-        _table(table, {*_READERS, "llm", "secrets"}, str(path)),
-        llm.get("providers", {}),
-        secrets,
-    )
+    plain = _table(table, {*_READERS, "llm", "secrets"}, str(path))
+    return plain, llm.get("providers", {}), secrets
 
 
 def _secret_rules(tables: Any, path: Path) -> dict[str, SecretRule]:
     if not isinstance(tables, dict):
         raise SettingsError(
-            f"{path}: [secrets] must be a table of tables, one for each secret; values don't stand here"
+            f"{path}: [secrets] must be a table of tables, one for each secret;"
+            " values don't stand here"
         )
     rules: dict[str, SecretRule] = {}
     for name, raw in tables.items():
@@ -548,9 +590,8 @@ def _secret_rules(tables: Any, path: Path) -> dict[str, SecretRule]:
                 f"{source} must be a table with {', '.join(_RULES)}; values don't stand here"
             )
         table = _table(raw, set(_RULES), source)
-        rules[name.upper()] = SecretRule(
-            **{key: _rule(table[key], f"{source}: {key}") for key in table}
-        )
+        parts = {key: _rule(value, f"{source}: {key}") for key, value in table.items()}
+        rules[name.upper()] = SecretRule(**parts)
     return rules
 
 
@@ -561,43 +602,48 @@ def _rule(raw: Any, source: str) -> tuple[str, ...]:
         raise SettingsError(f"{source} must be {error}") from None
 
 
-def _table(table: Any, known: set[str], source: str) -> dict[str, Any]:
+def _table(table: Any, names: set[str], source: str) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise SettingsError(f"{source} must be a table")
-    for name in table.keys() - known:
-        raise SettingsError(f"{source}: there is no setting '{name}'{nearest(name, known)}")
+    for name in table.keys() - names:
+        raise SettingsError(f"{source}: there is no setting '{name}'{nearest(name, names)}")
     return table
 
 
 def key_variable(provider: str) -> str:
     """The environment variable that holds this provider's key."""
-    middle = "" if provider == "default" else re.sub(r"[^A-Z0-9]", "_", provider.upper()) + "_"
-    return f"{PREFIX}LLM_{middle}API_KEY"
+    if provider == "default":
+        return f"{PREFIX}LLM_API_KEY"
+    name = re.sub(r"[^A-Z0-9]", "_", provider.upper())
+    return f"{PREFIX}LLM_{name}_API_KEY"
 
 
 def _providers(tables: Any, environ: Mapping[str, str], path: Path) -> dict[str, LlmProvider]:
     if not isinstance(tables, dict):
         raise SettingsError(f"{path}: [llm.providers] must be a table of tables")
-    found = {
+    providers = {
         name: _provider(table, f"{path}: [llm.providers.{name}]") for name, table in tables.items()
     }
-    base, key = environ.get(f"{PREFIX}LLM_BASE_URL"), environ.get(key_variable("default"))
+
+    base = environ.get(f"{PREFIX}LLM_BASE_URL")
+    key = environ.get(key_variable("default"))
     # Address and key are taken from the same family of variables: OpenAI's key must never go to
     # another provider.
-    if "default" not in found and not base and not key:
-        base, key = environ.get("OPENAI_BASE_URL"), environ.get("OPENAI_API_KEY")
-        found["default"] = LlmProvider(
-            base_url=_base_url(base or OPENAI_URL, "OPENAI_BASE_URL"), api_key=key or None
-        )
+    if "default" not in providers and not base and not key:
+        base = environ.get("OPENAI_BASE_URL") or OPENAI_URL
+        key = environ.get("OPENAI_API_KEY") or None
+        base_url = _base_url(base, "OPENAI_BASE_URL")
+        providers["default"] = LlmProvider(base_url=base_url, api_key=key)
     elif base:
-        given = found.get("default", LlmProvider())
-        found["default"] = replace(given, base_url=_base_url(base, f"{PREFIX}LLM_BASE_URL"))
-    found.setdefault("default", LlmProvider())
-    keys = {name: environ.get(key_variable(name)) for name in found}
-    return {
-        name: replace(it, api_key=(keys[name] or it.api_key or "").strip() or None)
-        for name, it in found.items()
-    }
+        base_url = _base_url(base, f"{PREFIX}LLM_BASE_URL")
+        default = providers.get("default", LlmProvider())
+        providers["default"] = replace(default, base_url=base_url)
+    providers.setdefault("default", LlmProvider())
+
+    for name, provider in providers.items():
+        api_key = environ.get(key_variable(name)) or provider.api_key or ""
+        providers[name] = replace(provider, api_key=api_key.strip() or None)
+    return providers
 
 
 def _provider(table: Any, source: str) -> LlmProvider:
@@ -609,14 +655,12 @@ def _provider(table: Any, source: str) -> LlmProvider:
         models = _list(table.get("models", ()))
     except ValueError as error:
         raise SettingsError(f"{source}: models is {table['models']}; allowed: {error}") from None
-    return LlmProvider(
-        _base_url(table.get("base_url", OPENAI_URL), f"{source}: base_url"), key or None, models
-    )
+    base_url = _base_url(table.get("base_url", OPENAI_URL), f"{source}: base_url")
+    return LlmProvider(base_url, key or None, models)
 
 
 def _base_url(raw: Any, source: str) -> str:
     try:
         return str(_url("http", "https")(raw)).rstrip("/")
     except ValueError as error:
-        shown = f"'{hide_password(raw)}'" if isinstance(raw, str) else raw
-        raise SettingsError(f"{source} is {shown}; allowed: {error}") from None
+        raise SettingsError(f"{source} is {_quote_value(raw)}; allowed: {error}") from None

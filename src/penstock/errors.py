@@ -31,7 +31,10 @@ class InvalidWorkflow(PenstockError):
 
 
 class InvalidInput(PenstockError):
-    """The execution's input isn't JSON, or doesn't fit the workflow's `input_schema`: `problems` says where."""
+    """The execution's input isn't JSON, or doesn't fit the workflow's `input_schema`.
+
+    `problems` says where.
+    """
 
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         self.problems = list(problems)
@@ -51,7 +54,7 @@ class KeyReused(Conflict):
 
 
 class InvalidTransition(PenstockError):
-    """A state change that the transition table doesn't have: a bug in the core, never in a document."""
+    """A state change that the transition table doesn't have: a bug in the core, not a document."""
 
 
 class StoreError(PenstockError):
@@ -63,7 +66,7 @@ class StoreLocked(StoreError):
 
 
 class NotOpen(StoreError):
-    """The engine or store hasn't been opened yet, or has been closed: nothing can be asked of it."""
+    """The engine or store hasn't been opened yet, or has been closed."""
 
 
 class StoreUnavailable(StoreError):
@@ -100,7 +103,10 @@ class Terminal(HandlerError):
 
 
 class Retryable(HandlerError):
-    """Fail this attempt; the next comes after `after` seconds, or by the node's policy when it isn't given."""
+    """Fail this attempt; the next one starts after `after` seconds.
+
+    Without `after`, the node's retry policy says when.
+    """
 
     def __init__(
         self,
@@ -115,7 +121,10 @@ class Retryable(HandlerError):
 
 
 class Unreachable(PenstockError):
-    """No server answers there, or its stores are away; nobody knows whether a call that changes something was done."""
+    """No server answers there, or its stores are away.
+
+    Whether a call that changes something was carried out is unknown.
+    """
 
 
 class Unauthorized(PenstockError):
@@ -135,18 +144,26 @@ class Overloaded(RateLimited):
 
 
 class RequestFailed(PenstockError):
-    """The server refused or failed a call in a way that has no name of its own; `status` and `code` tell which."""
+    """The server refused or failed a call in a way that has no exception of its own.
+
+    `status` and `code` tell which.
+    """
 
     def __init__(self, message: str = "", *, status: int = 0, code: str = "") -> None:
         super().__init__(message)
-        self.status, self.code = status, code
+        self.status = status
+        self.code = code
 
 
 class PartlyStarted(PenstockError):
-    """Some of many executions were refused: `errors` by their place in the list, `started` the handles of the rest."""
+    """Some of many executions were refused.
+
+    `errors` has their errors by index in the list, `started` the handles of the rest.
+    """
 
     def __init__(
         self, message: str, errors: Mapping[int, PenstockError], started: Mapping[int, Any]
     ) -> None:
         super().__init__(message)
-        self.errors, self.started = dict(errors), dict(started)
+        self.errors = dict(errors)
+        self.started = dict(started)

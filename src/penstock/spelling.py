@@ -17,31 +17,40 @@ slow.
 """
 
 
-def nearest_name(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """None if nothing is near. `cutoff` is how much of both names must be alike, from 0 to 1."""
+def nearest_name(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The name that is nearest to `word`; None if none is near.
+
+    `cutoff` is how much of both names must be alike, from 0 to 1.
+    """
     from difflib import SequenceMatcher  # noqa: PLC0415 -- only mistakes pay for it
 
     if not word or len(word) > NAME_LENGTH_MAX:
         return None
+
     pairs = _pairs(word)
     likeness: dict[str, float] = {}
-    for name in islice(known, CANDIDATES_MAX):
+    for name in islice(names, CANDIDATES_MAX):
         if _can_be_near(word, name, cutoff):
-            others = _pairs(name)
-            likeness[name] = len(pairs & others) / (len(pairs) + len(others))
-    found, best = None, cutoff
-    for name in sorted(likeness, key=likeness.__getitem__, reverse=True)[:COMPARED_MAX]:
+            name_pairs = _pairs(name)
+            likeness[name] = len(pairs & name_pairs) / (len(pairs) + len(name_pairs))
+
+    nearest = None
+    best = cutoff
+    candidates = sorted(likeness, key=likeness.__getitem__, reverse=True)
+    for name in candidates[:COMPARED_MAX]:
         ratio = SequenceMatcher(None, name, word).ratio()
-        if ratio >= best and (found is None or ratio > best):
-            found, best = name, ratio
-    return found
+        if ratio >= best and (nearest is None or ratio > best):
+            nearest = name
+            best = ratio
+    return nearest
 
 
 def _can_be_near(word: str, name: str, cutoff: float) -> bool:
     """By their lengths alone."""
-    return len(name) <= NAME_LENGTH_MAX and 2 * min(len(word), len(name)) >= cutoff * (
-        len(word) + len(name)
-    )
+    if len(name) > NAME_LENGTH_MAX:
+        return False
+    shorter = min(len(word), len(name))
+    return 2 * shorter >= cutoff * (len(word) + len(name))
 
 
 def _pairs(name: str) -> set[str]:

@@ -47,10 +47,12 @@ class Outputs:
     def __init__(
         self,
         outputs: Mapping[str, Any],
-        given: Any = None,
+        input_value: Any = None,
         aliases: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        self._outputs, self._given, self._aliases = outputs, given, aliases or {}
+        self._outputs = outputs
+        self._input_value = input_value
+        self._aliases = aliases or {}
 
     def output(self, node_id: str) -> Any:
         return self._outputs[node_id]
@@ -60,7 +62,7 @@ class Outputs:
 
     @property
     def input(self) -> Any:
-        return {} if self._given is None else self._given
+        return {} if self._input_value is None else self._input_value
 
     @property
     def execution(self) -> Mapping[str, Any]:
@@ -68,7 +70,7 @@ class Outputs:
 
 
 def work(function: Callable[[], Any]) -> int:
-    """How many lines and calls it runs: a measure that doesn't depend on the machine, unlike time."""
+    """How many lines and calls a function runs, which doesn't depend on the machine."""
     steps = 0
 
     def trace(frame: FrameType, event: str, argument: Any) -> Any:
@@ -86,6 +88,6 @@ def work(function: Callable[[], Any]) -> int:
 
 
 def assert_linear(task: Callable[[int], Callable[[], Any]], small: int) -> None:
-    """`task(size)` is what to do at that size; eight times the size may hardly be more than eight times the work."""
+    """Eight times the size may hardly be more than eight times the work of `task(size)`."""
     task(small)()  # imports and caches are paid for once
     assert work(task(8 * small)) < 10 * work(task(small))

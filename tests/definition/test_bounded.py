@@ -49,7 +49,7 @@ class TestWhatIsLookedAt:
         assert looked_at(program) == paths
 
     @pytest.mark.parametrize(
-        ("one", "other", "both"),
+        ("paths", "other", "both"),
         [
             ({"a": {"b": {}}}, {"a": {"c": {}}}, {"a": {"b": {}, "c": {}}}),
             ({"a": {}}, {"a": {"c": {}}}, {"a": {}}),
@@ -57,15 +57,17 @@ class TestWhatIsLookedAt:
             ({}, {"a": {"c": {}}}, {"a": {"c": {}}}),
         ],
     )
-    def test_by_two_conditions_is_what_either_looks_at(self, one: Any, other: Any, both: Any):
-        assert merged(one, other) == both
+    def test_by_two_conditions_is_what_either_looks_at(self, paths: Any, other: Any, both: Any):
+        assert merged(paths, other) == both
 
     def test_is_all_that_is_converted(self):
-        given = {"a": {"b": 1, "rest": ["x"] * 1000}, "rest": 2}
+        value = {"a": {"b": 1, "rest": ["x"] * 1000}, "rest": 2}
         condition = compile_condition(
             "input.a.b == 1 && user.data.name != '' && !has(user.data.none)", KNOWN
         )
-        scope = Outputs({"user": {"data": {"name": "Ann", "rest": 1}, "rest": 1}}, given=given)
+        scope = Outputs(
+            {"user": {"data": {"name": "Ann", "rest": 1}, "rest": 1}}, input_value=value
+        )
         values = condition.bind(scope)
         assert (values["input"], values["nodes"]) == (
             {"a": {"b": 1}},
@@ -144,22 +146,22 @@ class TestReferencesInAnExpression:
         ],
     )
     def test_become_variables(self, expression: str, rewritten: str, rendered: list[Any]):
-        found = plan_of(
+        plan_node = plan_of(
             node("user"), node("t", "user", handler="transform", config={"expression": expression})
         ).nodes[1]
-        config, _ = found.config.resolve(Outputs({"user": {"n": 3, "name": "Ann"}}))
+        config, _ = plan_node.config.resolve(Outputs({"user": {"n": 3, "name": "Ann"}}))
         assert config == {
             "expression": rewritten,
-            "variables": {f"__{i}": it for i, it in enumerate(rendered)},
+            "variables": {f"__{i}": value for i, value in enumerate(rendered)},
         }
-        assert found.needs == {"user"}
+        assert plan_node.needs == {"user"}
 
     def test_leave_given_variables_alone(self):
         config = {"expression": "{{ user.n }} + __0", "variables": {"__0": 1, "x": "{{ user.n }}"}}
-        found = plan_of(node("user"), node("t", "user", handler="transform", config=config)).nodes[
-            1
-        ]
-        resolved, _ = found.config.resolve(Outputs({"user": {"n": 3}}))
+        plan_node = plan_of(
+            node("user"), node("t", "user", handler="transform", config=config)
+        ).nodes[1]
+        resolved, _ = plan_node.config.resolve(Outputs({"user": {"n": 3}}))
         assert resolved == {"expression": "__1 + __0", "variables": {"__0": 1, "__1": 3, "x": 3}}
 
     @pytest.mark.parametrize(
@@ -181,10 +183,10 @@ class TestReferencesInAnExpression:
         assert (problem.code, problem.path) == ("not_an_ancestor", "nodes[1].config.expression")
 
     def test_of_another_handler_are_templates_as_ever(self):
-        found = plan_of(
+        plan_node = plan_of(
             node("user"), node("t", "user", config={"expression": "{{ user.n }} + 1"})
         ).nodes[1]
-        assert found.config.resolve(Outputs({"user": {"n": 3}}))[0] == {"expression": "3 + 1"}
+        assert plan_node.config.resolve(Outputs({"user": {"n": 3}}))[0] == {"expression": "3 + 1"}
 
 
 SECRET = "{{ secrets.TOKEN }}"
@@ -216,8 +218,8 @@ def test_a_secret_for_a_service_is_fine(handler: str):
 
 def test_a_version_that_was_accepted_before_still_compiles_but_not_its_data_nodes():
     stored = workflow(node("a", handler="echo", config={"x": SECRET}))
-    (found,) = compile_document(stored, stored=True).plan.nodes
-    _, secrets = found.config.resolve(Outputs({}))
+    (plan_node,) = compile_document(stored, stored=True).plan.nodes
+    _, secrets = plan_node.config.resolve(Outputs({}))
     assert secrets, "so that the worker knows, and refuses"
     with pytest.raises(InvalidWorkflow):
         compile_document(workflow(node("a", handler="output", config={"x": SECRET})), stored=True)

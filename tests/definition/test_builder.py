@@ -44,8 +44,8 @@ def test_a_reference_makes_the_dependency_wherever_it_stands_and_once():
     flow = Workflow("w")
     a, b, c = (flow.node(name, "noop") for name in "abc")
     flow.node("end", "noop", x=[{"y": a["k"]}, (b, text("{} {}", c, a))], config={"z": a})
-    found = flow.document()["dag"]["nodes"][3]
-    assert found["dependencies"] == ["a", "b", "c"]
+    letter = flow.document()["dag"]["nodes"][3]
+    assert letter["dependencies"] == ["a", "b", "c"]
     config = resolved(flow, "end", {"a": {"k": 1}, "b": [2], "c": "three"})
     assert config == {"z": {"k": 1}, "x": [{"y": 1}, [[2], 'three {"k":1}']]}
 
@@ -57,7 +57,7 @@ def test_after_waits_without_using_anything():
     flow.node("named", "noop", after="b")
     flow.node("several", "noop", after=[a, "b"], x=b)
     flow.node("made", "noop", after=(ref for ref in (b, a)))
-    dependencies = {found["id"]: found["dependencies"] for found in flow.document()["dag"]["nodes"]}
+    dependencies = {raw["id"]: raw["dependencies"] for raw in flow.document()["dag"]["nodes"]}
     assert dependencies["one"] == ["a"]
     assert dependencies["named"] == ["b"]
     assert dependencies["several"] == ["b", "a"]
@@ -71,7 +71,7 @@ def test_a_set_of_nodes_to_wait_for_is_always_the_same_document():
     refs = {flow.node(name, "noop") for name in names}
     flow.node("by name", "noop", after=set(names))
     flow.node("by reference", "noop", after=frozenset(refs))
-    assert [found["dependencies"] for found in flow.document()["dag"]["nodes"][30:]] == [
+    assert [raw["dependencies"] for raw in flow.document()["dag"]["nodes"][30:]] == [
         sorted(names)
     ] * 2
 
@@ -218,7 +218,7 @@ def test_every_field_of_a_node_goes_where_json_has_it():
         "on_dependency_failure": "fail",
     }
     plan = compile_document(document, strict=True).plan
-    assert [found.retry.max_attempts for found in plan.nodes] == [4, 2, 3]
+    assert [plan_node.retry.max_attempts for plan_node in plan.nodes] == [4, 2, 3]
 
 
 def test_a_handler_may_be_given_itself():

@@ -30,22 +30,22 @@ OUTPUTS = {
     'say "hi"': {"x": 5},
     "input_2": [1],
 }
-SCOPE = Outputs(OUTPUTS, given={"lang": "en", "limit": 3})
+SCOPE = Outputs(OUTPUTS, input_value={"lang": "en", "limit": 3})
 
 
-def holds(source: str, scope: Outputs = SCOPE, known: tuple[str, ...] = KNOWN) -> bool:
-    return compile_condition(source, known).evaluate(scope)
+def holds(source: str, scope: Outputs = SCOPE, node_ids: tuple[str, ...] = KNOWN) -> bool:
+    return compile_condition(source, node_ids).evaluate(scope)
 
 
-def refused(source: str, known: tuple[str, ...] = KNOWN) -> tuple[str, str]:
+def refused(source: str, node_ids: tuple[str, ...] = KNOWN) -> tuple[str, str]:
     with pytest.raises(TemplateError) as error:
-        compile_condition(source, known)
+        compile_condition(source, node_ids)
     return error.value.code, str(error.value)
 
 
-def failure(source: str, scope: Outputs = SCOPE, known: tuple[str, ...] = KNOWN) -> str:
+def failure(source: str, scope: Outputs = SCOPE, node_ids: tuple[str, ...] = KNOWN) -> str:
     with pytest.raises(Missing) as error:
-        holds(source, scope, known)
+        holds(source, scope, node_ids)
     return str(error.value)
 
 
@@ -76,7 +76,10 @@ def failure(source: str, scope: Outputs = SCOPE, known: tuple[str, ...] = KNOWN)
         ("vip . result", True),
     ],
 )
-def test_a_condition_is_cel_over_outputs_and_input(source: str, result: bool):  # noqa: FBT001 -- an expectation
+def test_a_condition_is_cel_over_outputs_and_input(
+    source: str,
+    result: bool,  # noqa: FBT001 -- an expectation
+):
     assert holds(source) is result
 
 
@@ -113,7 +116,10 @@ def test_the_nodes_that_a_condition_needs_are_known(source: str, names: set[str]
         ('nodes["a b"].x + nodes["é"].x == user.n', True),
     ],
 )
-def test_a_node_whose_id_is_no_identifier_is_named_in_brackets(source: str, result: bool):  # noqa: FBT001
+def test_a_node_whose_id_is_no_identifier_is_named_in_brackets(
+    source: str,
+    result: bool,  # noqa: FBT001 -- an expectation
+):
     assert holds(source) is result
 
 
@@ -128,7 +134,7 @@ def test_a_node_may_have_the_name_of_something_in_cel(name: str):
 @pytest.mark.parametrize("name", ["input", "params", "execution"])
 def test_a_node_of_that_name_wins(name: str):
     assert holds(
-        f'{name}.x == "node"', Outputs({name: {"x": "node"}}, given={"x": "input"}), (name,)
+        f'{name}.x == "node"', Outputs({name: {"x": "node"}}, input_value={"x": "input"}), (name,)
     )
 
 
@@ -191,7 +197,7 @@ def test_what_can_never_be_a_boolean_is_refused(source: str, message: str | None
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "description"),
     [
         (1, "1"),
         (None, "null"),
@@ -202,9 +208,9 @@ def test_what_can_never_be_a_boolean_is_refused(source: str, message: str | None
         ("é" * 99, '"é'),
     ],
 )
-def test_what_turns_out_not_to_be_a_boolean_fails(value: Any, shown: str):
+def test_what_turns_out_not_to_be_a_boolean_fails(value: Any, description: str):
     message = failure("user.x", Outputs({"user": {"x": value}}))
-    assert message.startswith(f"the condition 'user.x' gave {shown}")
+    assert message.startswith(f"the condition 'user.x' gave {description}")
     assert message.endswith("; it must give true or false")
 
 
@@ -266,7 +272,9 @@ UNREADABLE = {
 MALFORMED = {
     "secrets.TOKEN == 'x'": "conditions can't use secrets",
     "{{ secrets.TOKEN }} == 'x'": "{{ secrets.TOKEN }}: conditions can't use secrets",
-    "nodes[vip.result].x": 'in a condition, nodes must be followed by an id in quotes: nodes["its id"]',
+    "nodes[vip.result].x": (
+        'in a condition, nodes must be followed by an id in quotes: nodes["its id"]'
+    ),
     "size(nodes) > 1": 'in a condition, nodes must be followed by an id in quotes: nodes["its id"]',
     r'nodes["\x41"].x': r'nodes["\x41"]: use only JSON' + "'s escapes in an id",
     "x" * 5000: "the condition has 5,000 characters; the limit is 4,000",
@@ -290,10 +298,10 @@ def test_what_a_condition_may_not_hold_is_refused(source: str, message: str):
 
 def test_only_the_beginning_of_a_long_condition_is_shown():
     code, message = refused("vip.result && " * 100)
-    shown = ("vip.result && " * 100)[:79] + "…"
+    excerpt = ("vip.result && " * 100)[:79] + "…"
     assert (code, message.partition(" can't")[0]) == (
         "malformed_condition",
-        f"the condition {shown!r}",
+        f"the condition {excerpt!r}",
     )
 
 
@@ -309,12 +317,16 @@ def test_a_function_that_cel_does_not_have_is_refused_with_some_that_it_has(sour
     name = "lower" if "lower" in source else "len"
     assert code == "malformed_condition"
     assert message == (
-        f"the condition {source!r} calls {name}(), which CEL doesn't have; there are size, has, contains, startsWith, "
+        f"the condition {source!r} calls {name}(), which CEL doesn't have;"
+        " there are size, has, contains, startsWith, "
         "endsWith, matches, int, double and string, among others"
     )
 
 
-INSIDE = "a condition can't use map, filter, all or exists inside another of them; put a transform before it"
+INSIDE = (
+    "a condition can't use map, filter, all or exists inside another of them;"
+    " put a transform before it"
+)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +370,8 @@ def test_doubling_the_data_again_and_again_is_refused():
 def test_more_items_than_the_budget_allows_fail():
     scope = Outputs({"user": {"x": [1] * 20_000}})
     assert failure("user.x.all(i, i > 0)", scope) == (
-        "the condition 'user.x.all(i, i > 0)' can't be evaluated: it looks at more than 10,000 items"
+        "the condition 'user.x.all(i, i > 0)' can't be evaluated:"
+        " it looks at more than 10,000 items"
     )
 
 

@@ -40,14 +40,14 @@ def order_of(dependencies: Edges) -> list[int]:
 
 
 def ancestors_of(number: int, dependencies: Edges) -> set[int]:
-    found: set[int] = set()
+    ancestors: set[int] = set()
     waiting = list(dependencies[number])
     while waiting:
         parent = waiting.pop()
-        if parent not in found:
-            found.add(parent)
+        if parent not in ancestors:
+            ancestors.add(parent)
             waiting += dependencies[parent]
-    return found
+    return ancestors
 
 
 def on_a_cycle(dependencies: Edges) -> set[int]:
@@ -63,7 +63,9 @@ def on_a_cycle(dependencies: Edges) -> set[int]:
 def test_children_are_dependencies_turned_around(dependencies: Edges):
     edges = {(parent, child) for child, parents in enumerate(dependencies) for parent in parents}
     children = graph.children_of(dependencies)
-    assert {(parent, child) for parent, found in enumerate(children) for child in found} == edges
+    assert {
+        (parent, child) for parent, numbers in enumerate(children) for child in numbers
+    } == edges
     assert sum(map(len, children)) == len(edges)
 
 
@@ -136,7 +138,10 @@ def test_missing_ancestors_are_those_that_cannot_be_reached(
 
 @pytest.mark.parametrize("size", [1023, 1024, 1025, 2049])
 def test_ancestors_are_right_where_the_bit_sets_are_split(size: int):
-    """A ladder: the first parent of a rung is on its own side, so the other side is never found by the quick sieves."""
+    """A ladder: the first parent of a rung is on its own side.
+
+    So the other side is never found by the quick sieves.
+    """
     dependencies: Edges = [[], []]
     for i in range(2, 2 * size, 2):
         dependencies += [[i - 2, i - 1], [i - 1]]

@@ -1,4 +1,4 @@
-"""From text to plain values: what is read, and what is refused before anything else is looked at."""
+"""From text to plain values: what is read, and what is refused first of all."""
 
 import json
 import math
@@ -363,7 +363,8 @@ MALFORMED_YAML = {
     "a tab as indentation": (
         "a:\n\t- b",
         (
-            "while scanning for the next token, found character that cannot start any token (line 2, column 1)"
+            "while scanning for the next token,"
+            " found character that cannot start any token (line 2, column 1)"
             "; indent with spaces, not with tabs"
         ),
     ),
@@ -377,7 +378,10 @@ MALFORMED_YAML = {
     ),
     "a template without quotes before more text": (
         "url: {{ user.url }}/x",
-        "while parsing a block mapping, did not find expected key (line 1, column 20); text with {{ must be in quotes",
+        (
+            "while parsing a block mapping, did not find expected key (line 1, column 20);"
+            " text with {{ must be in quotes"
+        ),
     ),
     "an undefined alias": ("a: *b", "found undefined alias (line 1, column 4)"),
     "an alias inside itself": (
@@ -430,11 +434,11 @@ def test_a_repeated_key_in_yaml_is_refused_with_its_place():
 
 
 @pytest.mark.parametrize(
-    ("key", "shown"),
+    ("key", "excerpt"),
     [("1", "1"), ("1.5", "1.5"), ("true", "True"), ("~", "None"), ("[a]", "['a']")],
 )
-def test_a_yaml_key_that_is_not_text_is_refused(key: str, shown: str):
-    message = f"the key {shown} must be text; put it in quotes (line 2)"
+def test_a_yaml_key_that_is_not_text_is_refused(key: str, excerpt: str):
+    message = f"the key {excerpt} must be text; put it in quotes (line 2)"
     assert refusal(f"a: 1\n? {key}\n: 2", "yaml") == ("key_not_text", "", message)
 
 
@@ -520,8 +524,8 @@ def test_a_value_that_holds_itself_is_refused():
 
 def test_many_mistakes_are_reported_at_once_but_not_without_end():
     value = {"a": [math.nan, "\0", 2**64, "fine", {"b": "\ud800"}]}
-    found = [(problem.code, problem.path) for problem in problems_of(value)]
-    assert found == [
+    problems = [(problem.code, problem.path) for problem in problems_of(value)]
+    assert problems == [
         ("not_finite", "a[0]"),
         ("null_character", "a[1]"),
         ("number_too_large", "a[2]"),

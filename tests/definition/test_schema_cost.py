@@ -191,7 +191,7 @@ def test_a_million_mistakes_take_no_more_memory_than_one():
     value = list(range(100_000))
     tracemalloc.start()
     try:
-        assert [found.path for found in schema.mismatches(value)] == [(0,)]
+        assert [mismatch.path for mismatch in schema.mismatches(value)] == [(0,)]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -45,8 +45,8 @@ def only(*, strict: bool = False, **fields: Any) -> PlanNode:
 
 
 def warnings_of(*nodes: Any, **fields: Any) -> list[tuple[str, str, str]]:
-    found = compiled(*nodes, **fields).warnings
-    return [(problem.code, problem.path, problem.message) for problem in found]
+    problems = compiled(*nodes, **fields).warnings
+    return [(problem.code, problem.path, problem.message) for problem in problems]
 
 
 class TestTheExample:
@@ -70,14 +70,23 @@ class TestTheExample:
         assert (plan.result_nodes, plan.single_result) == (("output",), True)
 
     def test_gives_nodes_their_own_values_over_the_defaults(self):
-        nodes = {found.node_id: found for found in compile_document(parse(EXAMPLE)).plan.nodes}
+        nodes = {
+            plan_node.node_id: plan_node
+            for plan_node in compile_document(parse(EXAMPLE)).plan.nodes
+        }
         assert (nodes["user"].retry, nodes["user"].timeout_seconds) == (Retry(max_attempts=5), 10.0)
         assert (nodes["letter"].retry, nodes["letter"].timeout_seconds) == (
             Retry(max_attempts=4),
             60.0,
         )
         assert nodes["letter"].needs == {"user", "input", "vip"}
-        assert [found.is_data for found in nodes.values()] == [True, False, True, False, True]
+        assert [plan_node.is_data for plan_node in nodes.values()] == [
+            True,
+            False,
+            True,
+            False,
+            True,
+        ]
 
     def test_is_the_same_in_yaml_and_with_comments(self):
         document = parse(EXAMPLE)
@@ -97,14 +106,17 @@ class TestTheTopLevel:
             {"dag": {"nodes": nodes}},
             {"dag": None, "nodes": nodes},
         ):
-            assert [found.node_id for found in compile_document(document).plan.nodes] == ["a", "b"]
+            assert [plan_node.node_id for plan_node in compile_document(document).plan.nodes] == [
+                "a",
+                "b",
+            ]
 
     def test_nodes_may_be_a_mapping_of_id_to_node(self):
         document = {
             "nodes": {"a": {"handler": "noop"}, "b": {"handler": "noop", "depends_on": ["a"]}}
         }
         plan = compile_document(document).plan
-        assert [(found.node_id, found.dependencies) for found in plan.nodes] == [
+        assert [(plan_node.node_id, plan_node.dependencies) for plan_node in plan.nodes] == [
             ("a", ()),
             ("b", (0,)),
         ]
@@ -133,10 +145,10 @@ class TestTheTopLevel:
     @pytest.mark.parametrize("name", [None, ""])
     def test_a_missing_name_is_made_from_the_content(self, name: str | None):
         document = {"name": name, "nodes": [node("a")]}
-        made = compile_document(document).plan.name
-        assert made == f"workflow-{content_hash(document)[:12]}"
-        assert compile_document({"nodes": [node("a")], "name": name}).plan.name == made
-        assert compile_document({"name": name, "nodes": [node("b")]}).plan.name != made
+        plan_name = compile_document(document).plan.name
+        assert plan_name == f"workflow-{content_hash(document)[:12]}"
+        assert compile_document({"nodes": [node("a")], "name": name}).plan.name == plan_name
+        assert compile_document({"name": name, "nodes": [node("b")]}).plan.name != plan_name
 
     def test_defaults_of_the_workflow(self):
         plan = plan_of(node("a"))
@@ -168,30 +180,34 @@ class TestNodes:
 
     def test_one_dependency_needs_no_list_and_naming_it_twice_is_once(self):
         plan = plan_of(node("a"), node("b", depends_on="a", dependencies=None), node("c", "a", "a"))
-        assert [found.dependencies for found in plan.nodes] == [(), (0,), (0,)]
+        assert [plan_node.dependencies for plan_node in plan.nodes] == [(), (0,), (0,)]
 
     @pytest.mark.parametrize(
         "fields", [{}, {"dependencies": None, "config": None}, {"depends_on": None}]
     )
     def test_null_or_missing_dependencies_and_config_are_empty(self, fields: dict[str, Any]):
-        found = only(**fields)
-        assert (found.dependencies, found.config.value, found.fixed_config) == ((), {}, b"{}")
+        plan_node = only(**fields)
+        assert (plan_node.dependencies, plan_node.config.value, plan_node.fixed_config) == (
+            (),
+            {},
+            b"{}",
+        )
 
     def test_defaults_of_a_node(self):
-        found = only()
-        assert (found.rule, found.optional, found.fails_with_dependency) == (
+        plan_node = only()
+        assert (plan_node.rule, plan_node.optional, plan_node.fails_with_dependency) == (
             "all_success",
             False,
             False,
         )
-        assert (found.timeout_seconds, found.queue_timeout_seconds) == (
+        assert (plan_node.timeout_seconds, plan_node.queue_timeout_seconds) == (
             DEFAULT_TIMEOUT_SECONDS,
             None,
         )
-        assert (found.queue, found.condition, found.retry) == ("noop", None, Retry())
+        assert (plan_node.queue, plan_node.condition, plan_node.retry) == ("noop", None, Retry())
 
     def test_every_field_arrives(self):
-        found = only(
+        plan_node = only(
             trigger_rule="all_done",
             optional=True,
             on_dependency_failure="fail",
@@ -200,10 +216,18 @@ class TestNodes:
             timeout=7,
             condition=True,
         )
-        assert (found.rule, found.optional, found.fails_with_dependency) == ("all_done", True, True)
-        assert (found.queue, found.queue_timeout_seconds, found.timeout_seconds) == ("q", 3.0, 7.0)
-        assert found.condition is not None
-        assert found.condition.source == "true"
+        assert (plan_node.rule, plan_node.optional, plan_node.fails_with_dependency) == (
+            "all_done",
+            True,
+            True,
+        )
+        assert (plan_node.queue, plan_node.queue_timeout_seconds, plan_node.timeout_seconds) == (
+            "q",
+            3.0,
+            7.0,
+        )
+        assert plan_node.condition is not None
+        assert plan_node.condition.source == "true"
 
     @pytest.mark.parametrize("condition", [None, "", "  "])
     def test_an_empty_condition_is_none(self, condition: str | None):
@@ -305,8 +329,8 @@ class TestDefaults:
 
     def test_unknown_ones_give_a_warning(self):
         message = 'the field "trigger_rule" isn\'t known and has no effect'
-        found = warnings_of(node("a"), defaults={"trigger_rule": "all_done"})
-        assert found == [("unknown_field", "defaults.trigger_rule", message)]
+        warnings = warnings_of(node("a"), defaults={"trigger_rule": "all_done"})
+        assert warnings == [("unknown_field", "defaults.trigger_rule", message)]
 
 
 class TestRetry:
@@ -524,9 +548,9 @@ class TestFieldsWithoutEffect:
         assert result.definition.document["zzz"] == 1
 
     def test_unknown_ones_inside_retry_give_a_warning(self):
-        (found,) = warnings_of(node("a", retry={"max_atempts": 2}))
-        assert found[1] == "nodes[0].retry.max_atempts"
-        assert found[2].endswith("did you mean 'max_attempts'?")
+        (warning,) = warnings_of(node("a", retry={"max_atempts": 2}))
+        assert warning[1] == "nodes[0].retry.max_atempts"
+        assert warning[2].endswith("did you mean 'max_attempts'?")
 
     def test_strictly_they_are_errors(self):
         problems = problems_of(workflow(node("a", hendler="x"), colour=1), strict=True)
@@ -548,7 +572,7 @@ class TestGraphs:
         assert plan.roots == (0, 1, 3, 5)
         assert plan.result_nodes == ("c", "y", "alone")
         assert plan.dependency_counts == [0, 0, 2, 0, 1, 0]
-        assert [found.children for found in plan.nodes] == [(2,), (2,), (), (4,), (), ()]
+        assert [plan_node.children for plan_node in plan.nodes] == [(2,), (2,), (), (4,), (), ()]
 
     def test_nodes_may_stand_before_what_they_depend_on(self):
         plan = plan_of(node("c", "b"), node("b", "a"), node("a"))
@@ -559,9 +583,9 @@ class TestGraphs:
         assert (plan.result_nodes, plan.single_result) == (("end",), True)
 
     def test_of_several_output_nodes_the_one_called_output_is_the_result(self):
-        one, two = node("one", handler="output"), node("output", handler="output")
-        assert plan_of(one, two).result_nodes == ("output",)
-        plan = plan_of(one, node("two", handler="output"))
+        first = node("one", handler="output")
+        assert plan_of(first, node("output", handler="output")).result_nodes == ("output",)
+        plan = plan_of(first, node("two", handler="output"))
         assert (plan.result_nodes, plan.single_result) == (("one", "two"), False)
 
 

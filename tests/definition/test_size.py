@@ -28,28 +28,28 @@ def made_like(nodes: int, edges: int) -> dict[str, Any]:
     """
     chance = random.Random(nodes)
     dependencies: list[set[int]] = [set() for _ in range(nodes)]
-    made = 0
-    while made < edges:
+    edge_count = 0
+    while edge_count < edges:
         child = chance.randrange(1, nodes)
         parent = chance.randrange(child)
-        made += parent not in dependencies[child]
+        edge_count += parent not in dependencies[child]
         dependencies[child].add(parent)
     return document_of(
-        [[f"GROUP.{i % 7}.TASK_{i}" for i in sorted(found)] for found in dependencies],
+        [[f"GROUP.{i % 7}.TASK_{i}" for i in sorted(parents)] for parents in dependencies],
         "GROUP.{0}.TASK_{1}",
     )
 
 
 def document_of(dependencies: list[list[str]], name: str = "n{1}") -> dict[str, Any]:
     nodes = [
-        {"id": name.format(i % 7, i), "handler": "noop", "dependencies": found}
-        for i, found in enumerate(dependencies)
+        {"id": name.format(i % 7, i), "handler": "noop", "dependencies": parents}
+        for i, parents in enumerate(dependencies)
     ]
     return {"name": "large", "dag": {"nodes": nodes}}
 
 
 def numbered(dependencies: list[Any]) -> dict[str, Any]:
-    return document_of([[f"n{parent}" for parent in found] for found in dependencies])
+    return document_of([[f"n{parent}" for parent in parents] for parents in dependencies])
 
 
 def text_of(file_name: str) -> str:
@@ -139,7 +139,7 @@ def test_100_001_nodes_are_refused():
 
 @pytest.mark.parametrize("far", [1, 2, 50])
 def test_compiling_takes_linear_work(far: int):
-    """With references to what is near and what is far up, in a graph where every node has two parents."""
+    """References go near and far up, in a graph where every node has two parents."""
 
     def compile_ladder(size: int) -> Any:
         document = numbered(

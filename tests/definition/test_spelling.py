@@ -29,7 +29,7 @@ HANDLERS = [
 
 
 @pytest.mark.parametrize(
-    ("word", "known", "meant"),
+    ("word", "names", "meant"),
     [
         ("hanlder", FIELDS, "handler"),
         ("dependancies", FIELDS, "dependencies"),
@@ -48,8 +48,8 @@ HANDLERS = [
         ("a" * 1000, ["a" * 1000], None),
     ],
 )
-def test_the_name_that_was_meant_is_found(word, known, meant):
-    assert nearest_name(word, known) == meant
+def test_the_name_that_was_meant_is_found(word, names, meant):
+    assert nearest_name(word, names) == meant
 
 
 def test_only_so_many_names_are_looked_at():

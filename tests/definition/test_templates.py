@@ -38,27 +38,28 @@ USER = {
     "é": "accent",
 }
 SCOPE = Outputs(
-    {"user": USER, "list": [1, [2]], "text": "plain"}, given={"lang": "en", "deep": {"er": [1]}}
+    {"user": USER, "list": [1, [2]], "text": "plain"},
+    input_value={"lang": "en", "deep": {"er": [1]}},
 )
 
 
 def rendered(
-    text: str, scope: Scope = SCOPE, known: tuple[str, ...] = ("user", "list", "text")
+    text: str, scope: Scope = SCOPE, node_ids: tuple[str, ...] = ("user", "list", "text")
 ) -> Any:
-    return render(parse_text(text, known), scope)
+    return render(parse_text(text, node_ids), scope)
 
 
-def malformed(text: str, known: tuple[str, ...] = ("user", "list", "text")) -> tuple[str, str]:
+def malformed(text: str, node_ids: tuple[str, ...] = ("user", "list", "text")) -> tuple[str, str]:
     with pytest.raises(TemplateError) as error:
-        parse_text(text, known)
+        parse_text(text, node_ids)
     return error.value.code, str(error.value)
 
 
 def missing(
-    text: str, scope: Scope = SCOPE, known: tuple[str, ...] = ("user", "list", "text")
+    text: str, scope: Scope = SCOPE, node_ids: tuple[str, ...] = ("user", "list", "text")
 ) -> str:
     with pytest.raises(Missing) as error:
-        rendered(text, scope, known)
+        rendered(text, scope, node_ids)
     return str(error.value)
 
 
@@ -108,9 +109,9 @@ def test_blanks_inside_the_braces_do_not_matter(text: str):
     "value", [42, 1.5, True, False, None, "text", "", [1, [2]], {"a": {}}, [], {}]
 )
 def test_a_string_that_is_one_reference_keeps_the_type(value: Any):
-    found = rendered("{{ a }}", Outputs({"a": value}), ("a",))
-    assert found == value
-    assert type(found) is type(value)
+    result = rendered("{{ a }}", Outputs({"a": value}), ("a",))
+    assert result == value
+    assert type(result) is type(value)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_input_and_params_are_the_input_of_the_execution(root: str):
 
 @pytest.mark.parametrize("name", ["input", "params", "execution", "nodes"])
 def test_a_node_of_that_name_wins(name: str):
-    scope = Outputs({name: {"id": "from the node"}}, given={"id": "from the input"})
+    scope = Outputs({name: {"id": "from the node"}}, input_value={"id": "from the input"})
     assert rendered(f"{{{{ {name}.id }}}}", scope, (name,)) == "from the node"
 
 
@@ -185,12 +186,12 @@ def test_the_execution_has_an_id_a_workflow_and_a_version():
 
 def test_the_longest_known_id_wins():
     scope = Outputs({"a": {"b": {"c": 1}, "x": 5}, "a.b": {"c": 2}, "a.b.c": 3, "a b": {"c": 4}})
-    known = ("a", "a.b", "a.b.c", "a b")
-    assert rendered("{{ a.b.c }}", scope, known) == 3
+    node_ids = ("a", "a.b", "a.b.c", "a b")
+    assert rendered("{{ a.b.c }}", scope, node_ids) == 3
     assert rendered("{{ a.b.c }}", scope, ("a", "a.b")) == 2
     assert rendered("{{ a.b.c }}", scope, ("a",)) == 1
-    assert rendered("{{ a b.c }}", scope, known) == 4
-    assert rendered("{{ a.x }}", scope, known) == 5
+    assert rendered("{{ a b.c }}", scope, node_ids) == 4
+    assert rendered("{{ a.x }}", scope, node_ids) == 5
 
 
 @pytest.mark.parametrize(
@@ -345,7 +346,10 @@ class TestFallbacks:
             ),
             (
                 r'{{ user ?? "\ud800" }}',
-                "the fallback after ??: half of a surrogate pair isn't text; write the whole character",
+                (
+                    "the fallback after ??: half of a surrogate pair isn't text;"
+                    " write the whole character"
+                ),
             ),
             (
                 '{{ user ?? {"a": 1, "a": 2} }}',
@@ -426,7 +430,9 @@ MALFORMED = {
     "{{ secrets.a.b }}": "{{ secrets.a.b }} must be {{ secrets.NAME }} with a plain name",
     "{{ secrets.a-b }}": "{{ secrets.a-b }} must be {{ secrets.NAME }} with a plain name",
     '{{ secrets.A ?? "x" }}': "{{ secrets.A }}: a secret can't have a fallback; remove the ??",
-    "{{ execution.name }}": "{{ execution.name }} isn't known; an execution has id, workflow, version",
+    "{{ execution.name }}": (
+        "{{ execution.name }} isn't known; an execution has id, workflow, version"
+    ),
     "{{ execution }}": "{{ execution }} isn't known; an execution has id, workflow, version",
     "{{ "
     + "x" * 3000
@@ -434,7 +440,9 @@ MALFORMED = {
 }
 UNKNOWN = {
     "{{ usr.name }}": "{{ usr.name }} refers to 'usr', which isn't a node",
-    "{{ __import__('os') }}": "{{ __import__('os') }} refers to \"__import__('os')\", which isn't a node",
+    "{{ __import__('os') }}": (
+        "{{ __import__('os') }} refers to \"__import__('os')\", which isn't a node"
+    ),
     "{{ 7 }}": "{{ 7 }} refers to '7', which isn't a node",
     "{{{ user }}}": "{{ { user }} refers to '{ user', which isn't a node",
     "{{ .user }}": "{{ .user }} must begin with a node's id",
@@ -461,18 +469,18 @@ class TestConfigs:
             "c": 2.5,
             "d": None,
         }
-        found = self.node(config)
-        resolved, secrets = found.config.resolve(SCOPE)
+        plan_node = self.node(config)
+        resolved, secrets = plan_node.config.resolve(SCOPE)
         assert resolved == {"a": [42, {"b": [["x42"]]}], "{{ user }}": 1, "c": 2.5, "d": None}
         assert secrets == ()
-        assert found.needs == {"user"}
-        assert found.fixed_config is None
+        assert plan_node.needs == {"user"}
+        assert plan_node.fixed_config is None
 
     def test_the_config_of_the_plan_stays_as_it_is(self):
-        found = self.node({"a": ["{{ user }}"]})
-        resolved, _ = found.config.resolve(SCOPE)
+        plan_node = self.node({"a": ["{{ user }}"]})
+        resolved, _ = plan_node.config.resolve(SCOPE)
         resolved["a"].append(1)
-        assert found.config.value == {"a": ["{{ user }}"]}
+        assert plan_node.config.value == {"a": ["{{ user }}"]}
 
     def test_a_config_without_references_is_ready_from_the_start(self):
         assert (
@@ -508,10 +516,10 @@ class TestConfigs:
         assert resolved == {"x": "{{ secrets.OTHER }}:{{ secrets.KEY }}"}
 
     def test_a_node_called_secrets_does_not_hide_them(self):
-        found = plan_of(
+        plan_node = plan_of(
             node("secrets"), node("b", "secrets", config={"x": "{{ secrets.KEY }}"})
         ).nodes[1]
-        assert found.needs == frozenset()
+        assert plan_node.needs == frozenset()
 
     @pytest.mark.parametrize("handler", ["input", "output", "decision"])
     def test_secrets_are_refused_where_they_would_be_shown(self, handler: str):
@@ -551,11 +559,11 @@ def test_every_json_value_comes_through_a_single_reference_as_it_was(value: Any)
 @given(JSON, st.text())
 def test_every_key_can_be_followed_and_every_value_found_inside_text(value: Any, key: str):
     text = f"<{{{{ a[{json.dumps(key)}][0] }}}}>"
-    found = rendered(text, Outputs({"a": {key: [value]}}), ("a",))
-    assert (
-        found
-        == f"<{value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(',', ':'))}>"
-    )
+    result = rendered(text, Outputs({"a": {key: [value]}}), ("a",))
+    inner = value
+    if not isinstance(value, str):
+        inner = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert result == f"<{inner}>"
 
 
 @settings(deadline=None)
@@ -570,16 +578,16 @@ def test_every_json_value_can_be_a_fallback(value: Any):
 @settings(deadline=None, max_examples=size(short=100, full=1000))
 @given(st.text() | st.text(alphabet='{}[]"\\.?ab 0|\n', max_size=40).map(lambda text: "{{" + text))
 def test_any_text_is_parsed_or_refused_with_a_template_error(text: str):
-    known = ("a", "b", "a.b", "a b", "}}")
+    node_ids = ("a", "b", "a.b", "a b", "}}")
     refusal, names = None, set[str]()
     try:
-        pieces = parse_text(text, known)
+        pieces = parse_text(text, node_ids)
         names = {
             piece.name for piece in pieces if isinstance(piece, Reference) and piece.kind == "node"
         }
     except TemplateError as error:
         refusal = error
-    assert names <= set(known)
+    assert names <= set(node_ids)
     assert refusal is None or refusal.code in {"malformed_template", "unknown_reference"}
 
 
@@ -590,9 +598,9 @@ def test_any_text_is_parsed_or_refused_with_a_template_error(text: str):
     )
 )
 def test_the_id_that_is_found_is_the_longest_that_fits(names: list[str]):
-    known = {name.strip() for name in names}
-    for name in known:
-        (piece,) = parse_text(f"{{{{ {name} }}}}", known)
+    node_ids = {name.strip() for name in names}
+    for name in node_ids:
+        (piece,) = parse_text(f"{{{{ {name} }}}}", node_ids)
         assert isinstance(piece, Reference)
         assert (piece.name, piece.path) == (name, ())
 

@@ -1,4 +1,7 @@
-"""Chance, for workflows and stories: drawn by Hypothesis, which shrinks, or from a seed, which goes deeper."""
+"""Chance, for workflows and stories.
+
+It is drawn by Hypothesis, which shrinks, or from a seed, which goes deeper.
+"""
 
 from __future__ import annotations
 

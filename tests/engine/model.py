@@ -90,21 +90,20 @@ class Model:
         *,
         fail_fast: bool = True,
         timeout: float | None = None,
-        given: dict[str, Any] | None = None,
+        input_value: dict[str, Any] | None = None,
         backstop: float = 10.0,
         reused: dict[str, Any] | None = None,
     ) -> None:
         self.nodes = {node.name: node for node in nodes}
-        self.fail_fast, self.timeout, self.given, self.backstop = (
-            fail_fast,
-            timeout,
-            given or {},
-            backstop,
-        )
+        self.fail_fast = fail_fast
+        self.timeout = timeout
+        self.input_value = input_value or {}
+        self.backstop = backstop
         self.execution = "PENDING"
         self.now = 0.0
         self.started_at = 0.0
-        self.failing = self.failed = False
+        self.failing = False
+        self.failed = False
         self.error_node: str | None = None
         """Whose failure is the execution's error."""
         self.state = dict.fromkeys(self.nodes, "PENDING")
@@ -144,19 +143,24 @@ class Model:
     def task_succeeded(self, name: str, output: Any) -> None:
         self._complete(name, output)
 
-    def task_failed(self, name: str, *, retryable: bool = True, asked: float | None = None) -> None:
+    def task_failed(
+        self, name: str, *, retryable: bool = True, retry_after: float | None = None
+    ) -> None:
         node, attempt = self.nodes[name], self.attempt[name]
         if not retryable or attempt >= self.allowed[name]:
             self._fail(name)
             return
         backoff = min(node.initial_delay * node.multiplier ** (attempt - 1), node.max_delay)
-        wait = backoff if asked is None else asked
+        wait = backoff if retry_after is None else retry_after
         self.state[name], self.due[name] = "RETRYING", self.now + wait
         if wait == 0:
             self.waited.add(name)
 
     def task_lost(self, name: str, *, interrupted: bool) -> None:
-        """The first death of a worker never takes a node's last attempt; being stopped with it costs nothing."""
+        """The first death of a worker never takes a node's last attempt.
+
+        Being stopped with the worker costs nothing.
+        """
         if interrupted:
             if self.allowed[name] < self.nodes[name].max_attempts + MORE_ATTEMPTS_MAX:
                 self.allowed[name] += 1
@@ -164,7 +168,7 @@ class Model:
             self.losses[name] += 1
             if self.losses[name] == 1 and self.attempt[name] == self.allowed[name]:
                 self.allowed[name] += 1
-        self.task_failed(name, asked=0.0)
+        self.task_failed(name, retry_after=0.0)
 
     def is_current(self, name: str, generation: int, attempt: int) -> bool:
         return (
@@ -184,7 +188,10 @@ class Model:
             self.fire()
 
     def cancel(self) -> None:
-        """Wins over a failure that hasn't ended the execution yet; that failure stays the execution's error."""
+        """A cancel wins over a failure that hasn't ended the execution yet.
+
+        That failure stays the execution's error.
+        """
         self._end_every_node(pending="CANCELLED")
         self.execution = "CANCELLED"
 
@@ -205,7 +212,7 @@ class Model:
         self.waited.clear()
 
     def lose_the_store(self) -> None:
-        """What was out is out no more; it goes out again, as the same attempt, in a new generation."""
+        """What was handed out goes out again, as the same attempt, in a new generation."""
         self.generation += 1
         self.dispatched.clear()
         self.again = {name for name, state in self.state.items() if state in {"QUEUED", "RUNNING"}}
@@ -223,18 +230,22 @@ class Model:
         return None
 
     def deadlines(self) -> list[tuple[float, int, str]]:
-        """In the order in which they strike; the execution's own, named by an empty string, wins a tie."""
+        """All deadlines, the earliest first.
+
+        The execution's own, named by an empty string, wins a tie.
+        """
         if self.execution not in {"RUNNING", "PAUSED"}:
             return []
-        found = [
-            (due, i, n) for i, n in enumerate(self.nodes) if (due := self.deadline(n)) is not None
-        ]
-        if self.timeout is not None:
-            found.append((self.started_at + self.timeout, -1, ""))
         paused = self.execution == "PAUSED"
-        return sorted(
-            item for item in found if not (paused and item[2] and self.state[item[2]] == "RETRYING")
-        )
+        ahead: list[tuple[float, int, str]] = []
+        for i, name in enumerate(self.nodes):
+            due = self.deadline(name)
+            if due is None or (paused and self.state[name] == "RETRYING"):
+                continue
+            ahead.append((due, i, name))
+        if self.timeout is not None:
+            ahead.append((self.started_at + self.timeout, -1, ""))
+        return sorted(ahead)
 
     def fire(self) -> None:
         for due, _, name in self.deadlines():
@@ -289,31 +300,32 @@ class Model:
 
     def follow(self, hint: Iterable[str] = (), *, complete: bool = True) -> None:
         """Take every step that follows; if not `complete`, only those of the nodes in `hint`."""
-        told = list(hint)
+        hints = list(hint)
         if self.execution not in {"RUNNING", "PAUSED"}:
             return
-        while self._reuse_one(told, complete=complete) or (
+        while self._reuse_one(hints, complete=complete) or (
             not self.reused
             and (
-                self._skip_one(told, complete=complete) or self._start_one(told, complete=complete)
+                self._skip_one(hints, complete=complete)
+                or self._start_one(hints, complete=complete)
             )
         ):
             pass
         if all(state in ENDED for state in self.state.values()):
             self.execution = "FAILED" if self.failed else "COMPLETED"
 
-    def _reuse_one(self, told: list[str], *, complete: bool) -> bool:
+    def _reuse_one(self, hints: list[str], *, complete: bool) -> bool:
         """Before anything else: what was completed earlier has no rule to wait for."""
-        name = next((name for name in self.reused if complete or name in told), None)
+        name = next((name for name in self.reused if complete or name in hints), None)
         if name is None:
             return False
         self._complete(name, self.reused.pop(name))
         return True
 
-    def _skip_one(self, told: list[str], *, complete: bool) -> bool:
-        """Nodes stand after their parents, so what is decided first can't depend on what is decided later."""
+    def _skip_one(self, hints: list[str], *, complete: bool) -> bool:
+        """Nodes stand after their parents: no decision depends on a later one."""
         for name, node in self.nodes.items():
-            if self.state[name] != "PENDING" or not (complete or name in told):
+            if self.state[name] != "PENDING" or not (complete or name in hints):
                 continue
             verdict = self.verdict(name)
             if verdict == "skip because of a failure" and node.fails_with_dependency:
@@ -325,18 +337,18 @@ class Model:
             return True
         return False
 
-    def _start_one(self, told: list[str], *, complete: bool) -> bool:
+    def _start_one(self, hints: list[str], *, complete: bool) -> bool:
         if self.execution != "RUNNING":
             return False
         possible = [name for name in self.nodes if self._may_start(name)]
         chosen = next(
-            (name for name in told if name in possible),
+            (name for name in hints if name in possible),
             possible[0] if possible and complete else None,
         )
         if chosen is None:
             return False
-        if chosen in told:
-            told.remove(chosen)
+        if chosen in hints:
+            hints.remove(chosen)
         self._start(self.nodes[chosen])
         return True
 
@@ -392,7 +404,7 @@ class Model:
 
     def _evaluate(self, node: Node, config: dict[str, Any]) -> Any:
         if node.kind == "input":
-            return config | self.given
+            return config | self.input_value
         if node.kind == "output":
             return config or {
                 parent: self.outputs[parent] for parent in node.parents if parent in self.outputs

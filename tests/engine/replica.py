@@ -61,7 +61,7 @@ class Replica:
             "random",
             1,
             ExecutionState.PENDING,
-            msgspec.json.encode(workflow.given),
+            msgspec.json.encode(workflow.input_value),
             0.0,
         )
         self.committed = Committed(record, reused)
@@ -69,7 +69,7 @@ class Replica:
         self.tasks: list[Task] = []
         self.handed_out: set[tuple[str, int]] = set()
         """Tasks that a worker has, or that lie in a queue."""
-        self.more = False
+        self.has_more = False
         self.diverged = False
         """It was told of something before it had finished the commits of the last: another story
         from here on.
@@ -81,7 +81,7 @@ class Replica:
 
     @property
     def unfinished(self) -> bool:
-        return self.more or bool(self.execution.wanted) or bool(self.execution.preparing)
+        return self.has_more or bool(self.execution.wanted) or bool(self.execution.preparing)
 
     def handle(self, event: ev.AnyEvent, now: float) -> None:
         if isinstance(event, ev.TimerFired):
@@ -90,20 +90,20 @@ class Replica:
             handling.handle(self.execution, event, now)
         self.preparing.update(self.execution.take_unprepared())
         commands = self.execution.take_commands()
-        told = [
+        hints = [
             task.node_id for task in commands.tasks if task.node_id in self.model.again
         ]  # they come first
-        told += [
+        hints += [
             line.node_id for line in commands.history if line.before in {"PENDING", "RETRYING"}
         ]
         self._commit(commands, event)
         tell(self.model, event, now, self.blobs)
-        self.more = commands.more
-        self.model.follow(told, complete=not self.unfinished)
+        self.has_more = commands.has_more
+        self.model.follow(hints, complete=not self.unfinished)
         self._compare()
         self._compare_dispatches(commands.tasks)
         self._assert_not_stuck()
-        if isinstance(event, ev.TimerFired) and not self.more:
+        if isinstance(event, ev.TimerFired) and not self.has_more:
             assert self.committed.timer is None or self.committed.timer > now, (
                 "the timer would fire for ever"
             )
@@ -137,7 +137,7 @@ class Replica:
             elif self.preparing:
                 handling.provide_prepared(self.execution, prepared(self.preparing))
                 self.preparing.clear()
-            elif not self.more:
+            elif not self.has_more:
                 return
             self.handle(ev.Continued(EXECUTION_ID), now)
         raise AssertionError("it never ends")
@@ -201,7 +201,7 @@ class Replica:
             )
 
     def _assert_not_stuck(self) -> None:
-        """Something that a store keeps will make it go on: a task, a timer, or the one who paused it."""
+        """Something in a store will make it go on: a task, a timer, or whoever paused it."""
         model, timer = self.model, self.committed.timer
         if model.execution in EXECUTION_ENDED:
             assert all(state in ENDED for state in model.state.values())
@@ -229,8 +229,8 @@ def prepared(preparations: dict[str, Preparation]) -> dict[str, Prepared]:
     """As a sandbox works them out."""
     answers = preparing.run(preparing.parts_of(list(preparations.values())))
     return {
-        name: msgspec.msgpack.decode(it, type=Prepared)
-        for name, it in zip(preparations, answers, strict=True)
+        name: msgspec.msgpack.decode(answer, type=Prepared)
+        for name, answer in zip(preparations, answers, strict=True)
     }
 
 
@@ -265,8 +265,8 @@ def _tell_of_task(model: Model, event: ev.TaskEvent, blobs: dict[str, bytes]) ->
         case ev.TaskSucceeded(node_id=node, output=output):
             text = blobs[output.key] if isinstance(output, Blob) else output
             model.task_succeeded(node, msgspec.json.decode(text))
-        case ev.TaskFailed(node_id=node, retryable=retryable, retry_after=asked):
-            model.task_failed(node, retryable=retryable, asked=asked)
+        case ev.TaskFailed(node_id=node, retryable=retryable, retry_after=retry_after):
+            model.task_failed(node, retryable=retryable, retry_after=retry_after)
         case ev.TaskLost(node_id=node, interrupted=interrupted):
             model.task_lost(node, interrupted=interrupted)
 

@@ -25,7 +25,11 @@ SIMPLE: dict[str, Callable[[str], ev.AnyEvent]] = {
 
 
 class Story:
-    """Three lanes: an owner that is never lost; a new one after every event; small commits and owners lost at times."""
+    """Three replicas with different owners.
+
+    One is never lost; one is replaced after every event; one makes small commits and is lost at
+    times.
+    """
 
     def __init__(self, choose: Choices, workflow: Workflow, extras: Collection[str]) -> None:
         self.choose, self.extras, self.workflow = choose, extras, workflow
@@ -104,11 +108,10 @@ class Story:
             self.lose_the_store()
             return
         kind = self.choose.any_of(*sorted(kinds))
-        self.tell(
-            self.task_event(kind, self.choose.any_of(*claimed))
-            if kind in TASK_KINDS
-            else self.other_event(kind)
-        )
+        if kind in TASK_KINDS:
+            self.tell(self.task_event(kind, self.choose.any_of(*claimed)))
+        else:
+            self.tell(self.other_event(kind))
 
     def task_event(
         self, kind: str, name: str, off: int = 0, generation_off: int = 0
@@ -173,8 +176,8 @@ class Story:
         return {name: self.output() for name in (*chosen, "gone")}
 
     def node_added(self) -> ev.NodesAdded:
-        known = list(self.steady.model.nodes)
-        parents = self.choose.some_of(known, self.choose.any_of(1, 2))
+        names = list(self.steady.model.nodes)
+        parents = self.choose.some_of(names, self.choose.any_of(1, 2))
         like = self.choose.any_of(*(node.name for node in self.workflow.nodes))
         return ev.NodesAdded(
             EXECUTION_ID, (AddedNode(f"{like}[{len(self.sent)}]", like, tuple(parents)),)

@@ -1,7 +1,7 @@
 """Random workflows × random events, judged by the naive model after every event (G2, G3, G4, G5).
 
-What is compared after each event is in `Replica`: states, attempts, outputs, what was dispatched and
-with which config, the history, the timer; that what was committed is all there is; and that
+What is compared after each event is in `Replica`: states, attempts, outputs, what was dispatched
+and with which config, the history, the timer; that what was committed is all there is; and that
 something will make the execution go on.
 """
 

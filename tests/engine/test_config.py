@@ -1,4 +1,7 @@
-"""A config is resolved from recorded outputs only; secrets stay names; large outputs are fetched first (G3, G7)."""
+"""A config is resolved from recorded outputs only (G3, G7).
+
+Secrets stay names, and large outputs are fetched first.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,9 @@ MANY = " ".join(["{{ input.text }}"] * 200)
     ids=["in one text", "in many", "whole objects"],
 )
 def test_references_that_fill_in_too_much_fail_the_node(config):
-    trial = Trial(node("a", config=config, optional=True), node("b"), given={"text": "x" * 200_000})
+    trial = Trial(
+        node("a", config=config, optional=True), node("b"), input_value={"text": "x" * 200_000}
+    )
     assert trial.states == {"a": "FAILED", "b": "QUEUED"}
     assert trial.run("a").reason == "config"
     assert (
@@ -69,7 +74,7 @@ def test_an_output_node_takes_only_so_much_from_its_parents(monkeypatch):
 def test_input_and_execution_can_be_referred_to():
     trial = Trial(
         node("a", config={"x": "{{ input.name }}", "id": "{{ execution.id }}"}),
-        given={"name": "jo"},
+        input_value={"name": "jo"},
     )
     assert trial.config("a") == {"x": "jo", "id": "execution-1"}
 

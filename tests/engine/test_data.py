@@ -1,4 +1,4 @@
-"""Data nodes: `input`, `output` and `decision` are evaluated in the decision itself, from recorded values."""
+"""Data nodes (`input`, `output`, `decision`) are evaluated at once, from recorded values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ def decide(a: object, operator: object, b: object) -> Trial:
 
 def test_data_nodes_end_in_the_same_decision_without_a_task():
     trial = Trial(
-        node("input", handler="input"), node("output", "input", handler="output"), given={"x": 1}
+        node("input", handler="input"),
+        node("output", "input", handler="output"),
+        input_value={"x": 1},
     )
     assert trial.state == "COMPLETED"
     assert trial.dispatches == []
@@ -29,15 +31,18 @@ def test_data_nodes_end_in_the_same_decision_without_a_task():
 def test_an_input_node_gives_the_input_over_its_config_as_defaults():
     trial = Trial(
         node("in", handler="input", config={"limit": 10, "name": "none"}),
-        given={"name": "jo", "extra": [1]},
+        input_value={"name": "jo", "extra": [1]},
     )
     assert trial.output("in") == {"limit": 10, "name": "jo", "extra": [1]}
 
 
-@pytest.mark.parametrize("given", [[1, 2], "text", 7, False])
-def test_an_input_that_is_no_object_is_given_as_it_is(given):
+@pytest.mark.parametrize("input_value", [[1, 2], "text", 7, False])
+def test_an_input_that_is_no_object_is_given_as_it_is(input_value):
     assert (
-        Trial(node("in", handler="input", config={"limit": 10}), given=given).output("in") == given
+        Trial(node("in", handler="input", config={"limit": 10}), input_value=input_value).output(
+            "in"
+        )
+        == input_value
     )
 
 

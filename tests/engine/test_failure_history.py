@@ -25,7 +25,7 @@ PATIENT = {"max_attempts": ATTEMPTS, "delay_seconds": 0, "jitter_seconds": 0}
 LEASE = Lease(0, "owner", "token", 0, 0)
 
 
-class Told:
+class StoredTrial:
     """A trial whose commits are kept as a store keeps them."""
 
     def __init__(self, retry: dict[str, int]) -> None:
@@ -52,16 +52,16 @@ class Told:
 
 
 def test_a_node_keeps_its_first_and_its_newest_failures_and_how_many_were_between():
-    told = Told(PATIENT)
+    stored_trial = StoredTrial(PATIENT)
     for attempt in range(1, ATTEMPTS + 1):
-        told.fail(f"{attempt} " + "x" * 3000)
-    run = told.trial.run("a")
+        stored_trial.fail(f"{attempt} " + "x" * 3000)
+    run = stored_trial.trial.run("a")
     attempts = [failure.attempt for failure in run.failures]
     last = range(ATTEMPTS - LAST_FAILURES_MAX + 1, ATTEMPTS + 1)
     assert attempts == [*range(1, FIRST_FAILURES_MAX + 1), *last]
     assert run.failures_dropped == ATTEMPTS - FIRST_FAILURES_MAX - LAST_FAILURES_MAX
     assert run.state == "FAILED"
-    [dead_letter] = told.trial.dead_letters
+    [dead_letter] = stored_trial.trial.dead_letters
     assert (dead_letter.attempts, dead_letter.attempts_dropped) == (
         run.failures,
         run.failures_dropped,
@@ -69,10 +69,10 @@ def test_a_node_keeps_its_first_and_its_newest_failures_and_how_many_were_betwee
 
 
 def test_the_first_failures_and_the_last_are_kept_whole_and_those_between_are_cut_short():
-    told = Told(PATIENT)
+    stored_trial = StoredTrial(PATIENT)
     for _ in range(ATTEMPTS):
-        told.fail("x" * 3000)
-    failures = told.trial.run("a").failures
+        stored_trial.fail("x" * 3000)
+    failures = stored_trial.trial.run("a").failures
     whole = [
         len(failure.error.message) == 3000 and failure.error.traceback is not None
         for failure in failures
@@ -85,26 +85,26 @@ def test_the_first_failures_and_the_last_are_kept_whole_and_those_between_are_cu
 
 
 def test_each_failure_is_written_once_however_many_there_are():
-    told = Told(PATIENT)
+    stored_trial = StoredTrial(PATIENT)
     for _ in range(ATTEMPTS // 2):
-        told.fail("x" * 3000)
-    half = told.size()
+        stored_trial.fail("x" * 3000)
+    half = stored_trial.size()
     for _ in range(ATTEMPTS // 2 - 1):
-        told.fail("x" * 3000)
-    assert told.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_CHARACTERS_MAX + 500), (
+        stored_trial.fail("x" * 3000)
+    assert stored_trial.size() - half < ATTEMPTS // 2 * (SHORT_MESSAGE_CHARACTERS_MAX + 500), (
         "an attempt writes more than its own failure"
     )
 
 
 def test_a_store_that_is_read_again_has_the_same_failures():
-    told = Told(PATIENT)
+    stored_trial = StoredTrial(PATIENT)
     for count in (1, FIRST_FAILURES_MAX, LAST_FAILURES_MAX, 50):
         for _ in range(count):
-            told.fail("x" * 3000)
-        stored = told.stored()
-        assert stored.runs == told.trial.execution.runs
+            stored_trial.fail("x" * 3000)
+        stored = stored_trial.stored()
+        assert stored.runs == stored_trial.trial.execution.runs
         assert (
-            codec.fold(told.record, [codec.decode_change(codec.encode_whole(stored))]).runs
+            codec.fold(stored_trial.record, [codec.decode_change(codec.encode_whole(stored))]).runs
             == stored.runs
         )
 
@@ -134,10 +134,10 @@ def test_records_of_an_older_version_are_read_with_the_failures_that_are_in_them
 
 
 def test_the_logs_of_a_node_have_a_limit_and_the_last_attempt_keeps_its_own():
-    told = Told(PATIENT)
+    stored_trial = StoredTrial(PATIENT)
     for _ in range(ATTEMPTS):
-        told.fail("no", logs="l" * 60_000)
-    logs = told.stored().logs
+        stored_trial.fail("no", logs="l" * 60_000)
+    logs = stored_trial.stored().logs
     assert [attempt for _, attempt, _ in logs] == [1, 2, 3, 4, 5, ATTEMPTS]
     assert sum(len(text) for _, _, text in logs) < LOGS_CHARACTERS_MAX + 3 * 60_000
     assert "only the last one's log is kept" in logs[-2][2]

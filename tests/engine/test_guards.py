@@ -1,4 +1,7 @@
-"""Each guard of the core has a test here, and goes red without it: the second half of the file takes each one out."""
+"""Each guard of the core has a test here, and goes red without it.
+
+The second half of the file takes each one out.
+"""
 
 from __future__ import annotations
 
@@ -330,12 +333,9 @@ def remove_no_record(patch: pytest.MonkeyPatch) -> None:
     original = on_task.current_run
 
     def invent(self: Execution, event: Any) -> NodeRun | None:
-        known = event.node_id in self.runs
-        return (
-            original(self, event)
-            if known
-            else NodeRun(event.node_id, NodeState.QUEUED, event.attempt)
-        )
+        if event.node_id in self.runs:
+            return original(self, event)
+        return NodeRun(event.node_id, NodeState.QUEUED, event.attempt)
 
     patch.setattr(on_task, "current_run", invent)
 
@@ -366,11 +366,11 @@ def before_timers(patch: pytest.MonkeyPatch, change: Callable[[Execution], None]
 def remove_attempt_of_timers(patch: pytest.MonkeyPatch) -> None:
     def relabel(execution: Execution) -> None:
         runs = [execution.runs[node.node_id] for node in execution.nodes]
-        found = [
+        relabelled = [
             (due, number, runs[number].attempt, kind)
             for due, number, _, kind in execution.deadlines
         ]
-        execution.deadlines[:] = sorted(found)
+        execution.deadlines[:] = sorted(relabelled)
 
     before_timers(patch, relabel)
 

@@ -18,7 +18,7 @@ def test_an_override_is_put_over_a_fixed_config_and_over_no_other_node():
 
 def test_an_override_is_put_over_what_references_gave():
     config = {"x": "{{ input.n }}", "y": "{{ input.n }}"}
-    trial = Trial(node("a", config=config), given={"n": 5}, overrides={"a": {"x": 9}})
+    trial = Trial(node("a", config=config), input_value={"n": 5}, overrides={"a": {"x": 9}})
     assert trial.config("a") == {"x": 9, "y": 5}
 
 
@@ -26,7 +26,7 @@ def test_nothing_in_an_override_is_a_template():
     trial = Trial(
         node("a", config={"x": 1}),
         node("b", config={"x": "{{ input.n }}"}),
-        given={"n": 5},
+        input_value={"n": 5},
         overrides={"a": {"x": "{{ input.n }}"}, "b": {"y": "{{ secrets.KEY }}"}},
     )
     assert trial.config("a") == {"x": "{{ input.n }}"}
@@ -51,7 +51,7 @@ def test_data_nodes_have_overrides_too():
         decision("d", gives=True),
         node("out", "in", handler="output"),
         overrides={"in": {"x": 2}, "d": {"value_b": 7}, "out": {"said": "{{ in }}"}},
-        given={"n": 5},
+        input_value={"n": 5},
     )
     assert trial.output("in") == {"x": 2, "y": 1, "n": 5}
     assert trial.output("d") == {"result": False}

@@ -50,7 +50,9 @@ def test_a_condition_that_is_not_cheap_waits_to_be_evaluated(condition: str, out
 def test_a_cheap_condition_is_decided_at_once(condition: str):
     output = {"n": 1, "list": [1, 2, 3], "rest": "x" * 100_000}
     trial = trial_of(
-        node("b", "a", condition=condition), output=output, given={"n": 2, "rest": "x" * 100_000}
+        node("b", "a", condition=condition),
+        output=output,
+        input_value={"n": 2, "rest": "x" * 100_000},
     )
     assert trial.states["b"] == "QUEUED"
 
@@ -152,10 +154,10 @@ def test_a_missing_key_in_a_large_value_says_what_is_there():
 
 
 def test_a_large_input_is_given_on_by_its_node():
-    given = {"text": LARGE}
-    trial = Trial(node("in", handler="input", config={"more": 1}), given=given)
+    value = {"text": LARGE}
+    trial = Trial(node("in", handler="input", config={"more": 1}), input_value=value)
     prepare(trial)
-    assert trial.output("in") == {"more": 1, **given}
+    assert trial.output("in") == {"more": 1, **value}
 
 
 def test_an_override_stands_over_what_was_prepared():

@@ -20,7 +20,7 @@ def rebuilt(trial: Trial, generation: int = 2) -> list[tuple[str, int, int]]:
     before = len(trial.tasks)
     trial.committed.rebuild(generation, trial.now)
     trial.lose_the_owner()
-    while trial.last.more:
+    while trial.last.has_more:
         trial.go_on()
     return [(task.node_id, task.generation, task.attempt) for task in trial.tasks[before:]]
 
@@ -86,9 +86,9 @@ def test_more_than_one_commit_takes_is_handed_out_in_several():
         trial.committed.rebuild(2, trial.now)
         trial.lose_the_owner()
         assert len(trial.last.tasks) == 3
-        assert trial.last.more
+        assert trial.last.has_more
         trial.lose_the_owner()
-        while trial.last.more:
+        while trial.last.has_more:
             assert len(trial.go_on().tasks) <= 3
     handed_out = [task.node_id for task in trial.tasks if task.generation == 2]
     assert sorted(handed_out) == sorted(f"n{i}" for i in range(7))

@@ -1,4 +1,7 @@
-"""What is recorded of a run: times, workers, logs, the history; and batches of events before one commit."""
+"""What is recorded of a run: times, workers, logs, the history.
+
+And batches of events before one commit.
+"""
 
 from __future__ import annotations
 
@@ -140,10 +143,10 @@ def test_the_last_event_of_a_batch_says_whether_there_is_more():
             ev.TaskSucceeded(ID, "a", 1, 1, "worker-1", started_at=0.0, output=b"1"),
             1.0,
         )
-        assert trial.execution.commands.more
+        assert trial.execution.commands.has_more
         handling.handle(trial.execution, ev.CancelRequested(ID), 2.0)
     commands = trial.execution.take_commands()
-    assert not commands.more
+    assert not commands.has_more
     assert commands.finished
 
 

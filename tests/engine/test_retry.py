@@ -84,13 +84,13 @@ def test_the_jitter_fills_its_range():
     assert len(set(waits)) > 190
 
 
-@pytest.mark.parametrize("asked", [0.0, 0.25, 17.0, 86_400.0])
-def test_what_the_service_asked_for_is_obeyed_to_the_letter(asked):
-    assert delay_seconds(Retry(), 3, "seed", asked=asked) == asked
+@pytest.mark.parametrize("retry_after", [0.0, 0.25, 17.0, 86_400.0])
+def test_what_the_service_asked_for_is_obeyed_to_the_letter(retry_after):
+    assert delay_seconds(Retry(), 3, "seed", retry_after=retry_after) == retry_after
 
 
 def test_nobody_can_ask_for_a_time_in_the_past():
-    assert delay_seconds(Retry(), 3, "seed", asked=-5.0) == 0.0
+    assert delay_seconds(Retry(), 3, "seed", retry_after=-5.0) == 0.0
 
 
 def test_a_failed_attempt_is_retried_when_its_wait_is_over_and_not_before():

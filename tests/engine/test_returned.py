@@ -65,11 +65,11 @@ def test_a_task_returned_in_a_full_commit_is_not_forgotten_with_its_owner():
     trial = Trial(node("a"), node("b"), *[node(f"c{i}", "b") for i in range(5)])
     with commit_weight(3):
         trial.succeed("b")
-        assert trial.last.more
+        assert trial.last.has_more
         trial.hand_back("a")
-        assert trial.last.more
+        assert trial.last.has_more
         trial.lose_the_owner()
-        while trial.last.more:
+        while trial.last.has_more:
             trial.go_on()
         trial.timer(at=trial.now)
     assert newly_handed_out(trial, 2).count("a") == 1

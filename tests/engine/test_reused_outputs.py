@@ -79,7 +79,7 @@ def test_thousands_of_reused_nodes_are_split_into_commits_and_survive_a_crash_be
         reused={f"n{i}": ONE for i in range(size)},
     )
     left: list[int] = []
-    while trial.last.more:
+    while trial.last.has_more:
         assert len(trial.last.history) == COMMIT_WEIGHT
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
         assert trial.tasks == []
@@ -95,7 +95,7 @@ def test_thousands_of_reused_nodes_are_split_into_commits_and_survive_a_crash_be
 
 
 def test_nothing_is_decided_before_all_that_is_reused_is_recorded():
-    """A node is asked whether it starts as soon as a parent settles; the answer must not come before its own record."""
+    """A node's start is decided as soon as a parent settles, but not before its own record."""
     with commit_weight(2):
         trial = Trial(node("a"), node("b", "a"), node("c", "b"), reused={"a": ONE, "b": ONE})
         assert trial.states == {"a": "COMPLETED", "b": "PENDING", "c": "PENDING"}
@@ -111,7 +111,7 @@ def test_a_paused_execution_records_the_rest_of_what_it_reuses():
     with commit_weight(2):
         trial = Trial(node("a"), node("b"), node("c"), reused={"a": ONE, "b": ONE, "c": ONE})
         trial.pause()
-        while trial.last.more:
+        while trial.last.has_more:
             trial.go_on()
     assert trial.state == "COMPLETED"
 

@@ -1,4 +1,4 @@
-"""Depth and width: no recursion, bounded commits, and work per completion that doesn't grow (G6)."""
+"""Depth and width: no recursion, bounded commits, bounded work per completion (G6)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def chain(length: int, **fields: Any) -> list[dict[str, Any]]:
 
 
 def finish(trial: Trial) -> None:
-    while trial.last.more:
+    while trial.last.has_more:
         assert trial.wake_at == trial.now, "a crash here would leave it waiting for nothing"
         trial.go_on()
 
@@ -70,7 +70,7 @@ def test_a_branch_not_taken_runs_down_a_chain_without_recursion():
 def test_a_long_chain_of_data_nodes_is_split_into_commits_and_survives_a_crash_between_them():
     trial = Trial(*chain(2_500, handler="input"))
     commits = 1
-    while trial.last.more:
+    while trial.last.has_more:
         assert COMMIT_WEIGHT <= trial.last.weight <= COMMIT_WEIGHT + 2
         trial.lose_the_owner()
         commits += 1
@@ -82,7 +82,7 @@ def test_ten_thousand_children_are_dispatched_over_several_commits_each_once():
     trial = Trial(node("a"), *[node(f"c{i}", "a") for i in range(DEEP)])
     trial.succeed("a")
     commits = 1
-    while trial.last.more:
+    while trial.last.has_more:
         assert trial.last.weight <= COMMIT_WEIGHT + 2
         trial.go_on()
         commits += 1
@@ -94,7 +94,7 @@ def test_ten_thousand_skips_are_split_into_commits_too():
     trial = Trial(once("a"), *[node(f"c{i}", "a") for i in range(DEEP)], on_failure="continue")
     trial.fail("a")
     assert trial.last.weight <= COMMIT_WEIGHT + 2
-    while trial.last.more:
+    while trial.last.has_more:
         trial.lose_the_owner()
         assert trial.last.weight <= COMMIT_WEIGHT + 2
     assert trial.state == "FAILED"
@@ -103,12 +103,12 @@ def test_ten_thousand_skips_are_split_into_commits_too():
 def test_events_between_two_commits_find_the_execution_as_it_was_committed():
     with commit_weight(3):
         trial = Trial(*[node(f"n{i}") for i in range(10)])
-        assert trial.last.more
+        assert trial.last.has_more
         trial.succeed("n0")
         trial.cancel()
     assert trial.states["n0"] == "COMPLETED"
     assert trial.state == "CANCELLED"
-    assert not trial.last.more
+    assert not trial.last.has_more
 
 
 def test_a_fan_in_of_a_thousand_starts_once():
@@ -235,7 +235,7 @@ def test_a_wide_fan_out_of_large_values_is_dispatched_over_several_commits():
     trial = Trial(node("a"), *(node(name, "a") for name in children))
     trial.succeed("a", "x" * 200_000)
     sizes = [trial.last.size]
-    while trial.last.more:
+    while trial.last.has_more:
         sizes.append(trial.go_on().size)
     assert len(trial.tasks) == 1 + len(children)
     assert max(sizes) <= 1.3 * COMMIT_WEIGHT * 1024

@@ -1,4 +1,7 @@
-"""A workflow and the events that a test sends it, with a store that remembers only what was committed."""
+"""A workflow and the events that a test sends it.
+
+Its store remembers only what was committed.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +47,15 @@ class Trial:
     def __init__(
         self,
         *nodes: dict[str, Any],
-        given: Any = None,
+        input_value: Any = None,
         start: bool = True,
         reused: dict[str, Value] | None = None,
         overrides: dict[str, dict[str, Any]] | None = None,
         **workflow: Any,
     ) -> None:
         self.plan = compiled(*nodes, **workflow)
-        given = msgspec.json.encode({} if given is None else given)
-        record = ExecutionRecord(ID, "trial", 3, ExecutionState.PENDING, given, 0.0)
+        encoded_input = msgspec.json.encode({} if input_value is None else input_value)
+        record = ExecutionRecord(ID, "trial", 3, ExecutionState.PENDING, encoded_input, 0.0)
         record.overrides = overrides or {}
         self.committed = Committed(record, reused)
         self.execution = self.committed.load(self.plan)

@@ -44,15 +44,17 @@ class Workflow:
     nodes: tuple[Node, ...]
     fail_fast: bool
     timeout: float | None
-    given: dict[str, Any]
+    input_value: dict[str, Any]
     plan: Plan
 
     def __repr__(self) -> str:
         lines = (f"    {node.name}: {_unusual(node)}" for node in self.nodes)
-        workflow = f"fail_fast={self.fail_fast}, timeout={self.timeout}, given={self.given}"
+        workflow = (
+            f"fail_fast={self.fail_fast}, timeout={self.timeout}, input_value={self.input_value}"
+        )
         return "\n".join((f"Workflow({workflow})", *lines))
 
-    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- Hypothesis calls it
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:  # noqa: FBT001 -- Hypothesis'
         printer.text(repr(self))
 
     def model(self, backstop: float, reused: dict[str, Any]) -> Model:
@@ -60,7 +62,7 @@ class Workflow:
             self.nodes,
             fail_fast=self.fail_fast,
             timeout=self.timeout,
-            given=self.given,
+            input_value=self.input_value,
             backstop=backstop,
             reused=reused,
         )
@@ -108,11 +110,11 @@ def _random_node(name: str, before: list[Node], choose: Choices, *, queue_timeou
 
 
 def _ancestors(parents: list[str], before: list[Node]) -> list[str]:
-    found = set(parents)
+    ids = set(parents)
     for node in reversed(before):
-        if node.name in found:
-            found.update(node.parents)
-    return sorted(found)
+        if node.name in ids:
+            ids.update(node.parents)
+    return sorted(ids)
 
 
 def _random_condition(ancestors: list[str], choose: Choices) -> Condition | None:
@@ -175,7 +177,8 @@ def _written_condition(condition: Condition | None) -> str | None:
     if condition is None:
         return None
     if condition.reference.fallback is None:
-        return f"{condition.reference.node}.{condition.reference.key} == {json.dumps(condition.wanted)}"
+        reference = condition.reference
+        return f"{reference.node}.{reference.key} == {json.dumps(condition.wanted)}"
     return f"{_written_value(condition.reference)} == {condition.wanted}"
 
 

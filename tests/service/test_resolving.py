@@ -48,7 +48,7 @@ CONFIG = {
 
 
 def test_a_config_is_what_the_task_was_given_with_its_secrets_as_references() -> None:
-    trial = Trial(node("a"), node("b", "a", config=CONFIG), given={"who": "Ada"})
+    trial = Trial(node("a"), node("b", "a", config=CONFIG), input_value={"who": "Ada"})
     trial.succeed("a", {"n": 1, "list": [0, "{{ input.who }}"]})
     assert given(trial, "b") == as_dispatched(trial, "b")
     shown = given(trial, "b").config
@@ -63,7 +63,7 @@ def test_a_config_is_what_the_task_was_given_with_its_secrets_as_references() ->
 def test_overrides_are_put_over_it_as_plain_data() -> None:
     config = {"x": "{{ input.n }}", "y": 1, "s": "{{ secrets.S }}"}
     over = {"b": {"y": 2, "z": "{{ a.n }}", "s": "mine"}}
-    trial = Trial(node("b", config=config), given={"n": 5}, overrides=over)
+    trial = Trial(node("b", config=config), input_value={"n": 5}, overrides=over)
     assert (
         given(trial, "b")
         == as_dispatched(trial, "b")
@@ -96,7 +96,7 @@ def test_before_an_execution_begins_what_refers_to_nothing_is_resolved() -> None
     trial = Trial(
         node("a", config={"n": "{{ input.n }}"}),
         node("b", "a", config={"m": "{{ a.n }}"}),
-        given={"n": 4},
+        input_value={"n": 4},
         start=False,
     )
     assert given(trial, "a") == Resolved({"n": 4})

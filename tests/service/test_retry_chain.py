@@ -83,7 +83,7 @@ class Chain:
                 handling.provide(
                     execution, {address: self.blobs[blob.key] for address, blob in wanted}
                 )
-            if wanted or commands.more or not out or self.choose.one_in(6):
+            if wanted or commands.has_more or not out or self.choose.one_in(6):
                 event = ev.Continued("e")
             else:
                 event = self.outcome(out.pop(self.choose.below(len(out))), failures=failures)

@@ -18,7 +18,8 @@ class Ref:
     """
 
     def __init__(self, node_id: str, path: tuple[str | int, ...] = ()) -> None:
-        self.node_id, self.path = node_id, path
+        self.node_id = node_id
+        self.path = path
 
     def __getitem__(self, key: str | int) -> Ref:
         return Ref(self.node_id, (*self.path, key))
@@ -83,11 +84,12 @@ class Workflow:
             raise ValueError(f"the workflow {self.name!r} already has a node {id!r}")
         if {"dependencies", "depends_on"} & values.keys():
             raise TypeError(
-                "name the nodes to wait for in after=[…]; a reference in the config makes its dependency itself"
+                "name the nodes to wait for in after=[…];"
+                " a reference in the config makes its dependency itself"
             )
-        found: dict[str, None] = {}
-        plain = _plain({**(config or {}), **values}, found)
-        found.update(dict.fromkeys(_ids(after)))
+        dependencies: dict[str, None] = {}
+        plain = _plain({**(config or {}), **values}, dependencies)
+        dependencies.update(dict.fromkeys(_node_ids(after)))
         fields = {
             "condition": condition,
             "trigger_rule": trigger_rule,
@@ -101,7 +103,7 @@ class Workflow:
         self._nodes[id] = {
             "id": id,
             "handler": _handler_name(handler),
-            "dependencies": list(found),
+            "dependencies": list(dependencies),
             "config": plain,
         }
         self._nodes[id].update((key, value) for key, value in fields.items() if value is not None)
@@ -115,38 +117,36 @@ def _handler_name(handler: Any) -> str:
     name = handler if isinstance(handler, str) else getattr(handler, "handler_name", None)
     if name is None:
         raise TypeError(
-            f"{handler!r} isn't a handler; decorate it with @penstock.handler, or give a handler's name"
+            f"{handler!r} isn't a handler;"
+            " decorate it with @penstock.handler, or give a handler's name"
         )
     return str(name)
 
 
-def _ids(after: Any) -> list[str]:
-    several = isinstance(after, Iterable) and not isinstance(after, (str, Ref))
-    ids = [
-        other.node_id if isinstance(other, Ref) else str(other)
-        for other in (after if several else (after,))
-    ]
+def _node_ids(after: Any) -> list[str]:
+    is_single = isinstance(after, (str, Ref)) or not isinstance(after, Iterable)
+    nodes = (after,) if is_single else after
+    node_ids = [node.node_id if isinstance(node, Ref) else str(node) for node in nodes]
     # a set has no order of its own, and the same workflow must always be the same document
-    return sorted(ids) if isinstance(after, (set, frozenset)) else ids
+    return sorted(node_ids) if isinstance(after, (set, frozenset)) else node_ids
 
 
 def _retry(retry: Retry | Mapping[str, Any] | None) -> Any:
     return msgspec.to_builtins(retry) if isinstance(retry, Retry) else retry
 
 
-def _plain(value: Any, found: dict[str, None]) -> Any:
-    """References become `{{ … }}`, and the nodes they name are noted."""
+def _plain(value: Any, dependencies: dict[str, None]) -> Any:
+    """The value with each reference as `{{ … }}`; `dependencies` gets the nodes they name."""
     if isinstance(value, Ref):
-        found[value.node_id] = None
+        dependencies[value.node_id] = None
         return str(value)
     if isinstance(value, Text):
-        pieces = value.template.split("{}")
-        filled = zip(value.references, pieces[1:], strict=True)
-        return pieces[0] + "".join(
-            f"{_plain(reference, found)}{piece}" for reference, piece in filled
-        )
+        filled, *pieces = value.template.split("{}")
+        for reference, piece in zip(value.references, pieces, strict=True):
+            filled += _plain(reference, dependencies) + piece
+        return filled
     if isinstance(value, Mapping):
-        return {key: _plain(item, found) for key, item in value.items()}
+        return {key: _plain(item, dependencies) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item, found) for item in value]
+        return [_plain(item, dependencies) for item in value]
     return value

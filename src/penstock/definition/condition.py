@@ -36,26 +36,31 @@ from penstock.definition.template import (
 )
 
 CONDITION_CHARACTERS_MAX = 4000
+QUOTED_CHARACTERS_MAX = 80
+"""How much of a condition a message quotes."""
 # As CEL's own lexer has them: a quote in a comment, or the end of a raw string, must not hide a
 # part of the program.
 TOKEN = re.compile(
     r"""(?P<space>\s+|//[^\n]*)"""
     r"""|(?P<string>[bB]?(?:[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
-    r"""|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*'))"""
+    r"""|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}"""
+    r"""|"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*'))"""
     r"""|(?P<name>[A-Za-z_]\w*)|(?P<number>\d\w*(?:\.\d\w*)?)|(?P<other>.)""",
     re.DOTALL,
 )
 COMPREHENSIONS = frozenset({"all", "exists", "exists_one", "map", "filter"})
-PROGRAMS_MAX, PROGRAMS_CHARACTERS_MAX = 2000, 64 * 1024
-"""How many compiled programs are cached, and how long they are together: one takes up to 1 KB for
-each character.
-"""
-INLINE_BYTES, INLINE_LOOP_BYTES = 16 * 1024, 2 * 1024
-"""Up to how many bytes of values a cheap condition is evaluated at once; the second if it goes
-through a list.
-"""
+PROGRAMS_MAX = 2000
+"""How many compiled programs are cached."""
+PROGRAMS_CHARACTERS_MAX = 64 * 1024
+"""How long the cached programs are together: one takes up to 1 KB for each character."""
+INLINE_BYTES = 16 * 1024
+"""Up to how many bytes of values a cheap condition is evaluated at once."""
+INLINE_LOOP_BYTES = 2 * 1024
+"""The same for a condition that goes through a list."""
 VALUE_BYTES = 16
-INLINE_TOKENS_MAX, INLINE_CALLS_MAX, INLINE_ADDITIONS_MAX = 200, 16, 4
+INLINE_TOKENS_MAX = 200
+INLINE_CALLS_MAX = 16
+INLINE_ADDITIONS_MAX = 4
 CHEAP_FUNCTIONS = frozenset(
     {
         "bool",
@@ -73,10 +78,9 @@ CHEAP_FUNCTIONS = frozenset(
 )
 CHEAP_METHODS = frozenset({"contains", "endsWith", "size", "startsWith"})
 CHEAP_LOOPS = frozenset({"all", "exists", "exists_one", "filter", "map"})
-INLINE_MAP_BYTES, INLINE_MAP_TOKENS_MAX = 1024, 60
-"""`map` makes a new value for each item, as large as its program says: of both there must be
-little.
-"""
+INLINE_MAP_BYTES = 1024
+INLINE_MAP_TOKENS_MAX = 60
+"""`map` makes a new value for each item, as large as its program says: both must be small."""
 CONSTANTS = frozenset({"true", "false", "null", "in"})
 REFERENCES = "__references"
 VARIABLES = ("execution", "input", "nodes", "params", REFERENCES)
@@ -144,9 +148,8 @@ class Condition(msgspec.Struct, frozen=True):
 
     @property
     def references(self) -> frozenset[str]:
-        return frozenset(
-            [*self.nodes, *(piece.name for piece in self.templates if piece.kind == "node")]
-        )
+        in_templates = (piece.name for piece in self.templates if piece.kind == "node")
+        return frozenset([*self.nodes, *in_templates])
 
     @property
     def uses_input(self) -> bool:
@@ -164,60 +167,68 @@ class Condition(msgspec.Struct, frozen=True):
     def bind(self, scope: Scope) -> dict[str, Any]:
         """The values that the program looks at, and no others. Raises `Missing`."""
         paths = self.paths
-        nodes = paths.get("nodes", {})
+        node_paths = paths.get("nodes", {})
         return {
             "input": narrowed(scope.input, paths["input"]) if "input" in paths else None,
             "params": narrowed(scope.input, paths["params"]) if "params" in paths else None,
             "execution": dict(scope.execution),
             "nodes": {
-                node_id: self._bind_node(node_id, nodes.get(node_id, {}), scope)
+                node_id: narrowed(_output_of(node_id, scope), node_paths.get(node_id, {}))
                 for node_id in self.nodes
             },
             REFERENCES: [whole(look_up(reference, scope)) for reference in self.templates],
         }
 
-    def _bind_node(self, node_id: str, paths: Paths, scope: Scope) -> Any:
-        return narrowed(with_aliases(opened(scope.output(node_id)), scope.aliases(node_id)), paths)
-
     def decide(self, values: dict[str, Any] | Converted, scope: Scope) -> bool:
         """As `evaluate`, with values that are bound."""
-        failed, result = (
-            values.run(self) if isinstance(values, Converted) else _run(self.program, values)
-        )
+        if isinstance(values, Converted):
+            failed, result = values.run(self)
+        else:
+            failed, result = _run(self.program, values)
         if failed:
-            reason = _reason(result, self.source, self._looked_in(scope))
-            raise Missing(f"{_shown(self.source)} can't be evaluated: {reason}")
-        if (kind := _kind(result)) != "BOOL":
-            # only a small value is shown: turning a list into Python's can take far more memory
-            # than CEL needed for it
-            small = kind in ("INT", "UINT", "DOUBLE", "STRING", "NULL")
-            given = (
-                json.dumps(result.plain_value(), ensure_ascii=False)[:60]
-                if small
-                else KINDS.get(kind, kind.lower())
-            )
-            raise Missing(f"{_shown(self.source)} gave {given}; it must give true or false")
+            reason = _reason(result, self.source, self._visible_values(scope))
+            raise Missing(f"{_quote(self.source)} can't be evaluated: {reason}")
+        kind = _kind(result)
+        if kind != "BOOL":
+            description = _describe_result(result, kind)
+            raise Missing(f"{_quote(self.source)} gave {description}; it must give true or false")
         return bool(result.plain_value())
 
-    def _looked_in(self, scope: Scope) -> dict[str, Any]:
+    def _visible_values(self, scope: Scope) -> dict[str, Any]:
         """Everything that was there to look at, for a hint."""
-        found: dict[str, Any] = (
-            {"input": scope.input, "params": scope.input} if self.uses_input else {}
-        )
-        return found | {
-            node_id: with_aliases(opened(scope.output(node_id)), scope.aliases(node_id))
-            for node_id in self.nodes
-        }
+        values: dict[str, Any] = {}
+        if self.uses_input:
+            values["input"] = scope.input
+            values["params"] = scope.input
+        for node_id in self.nodes:
+            values[node_id] = _output_of(node_id, scope)
+        return values
+
+
+def _output_of(node_id: str, scope: Scope) -> Any:
+    return with_aliases(opened(scope.output(node_id)), scope.aliases(node_id))
+
+
+def _describe_result(result: Any, kind: str) -> str:
+    """A small value as JSON, of any other the kind.
+
+    Turning a list into Python's can take far more memory than CEL needed for it.
+    """
+    if kind in ("INT", "UINT", "DOUBLE", "STRING", "NULL"):
+        return json.dumps(result.plain_value(), ensure_ascii=False)[:60]
+    return KINDS.get(kind, kind.lower())
 
 
 class Converted:
-    """Values that many conditions look at, converted for CEL once: that costs far more than most conditions.
+    """Values that many conditions look at, converted for CEL once.
 
-    Not for conditions with `templates`, each of which has values of its own.
+    Converting costs far more than most conditions. Not for conditions with `templates`, each of
+    which has values of its own.
     """
 
     def __init__(self, conditions: Iterable[Condition], scope: Scope) -> None:
-        self._conditions, self._scope = list(conditions), scope
+        self._conditions = list(conditions)
+        self._scope = scope
         self._activations: dict[bool, Any] = {}
 
     def run(self, condition: Condition) -> tuple[bool, Any]:
@@ -230,7 +241,8 @@ class Converted:
     def _activation(self, *, fit_integers: bool) -> Any:
         if fit_integers not in self._activations:
             values = self._bind()
-            values = _fit_integers(values) if fit_integers else values
+            if fit_integers:
+                values = _fit_integers(values)
             self._activations[fit_integers] = _environment(VARIABLES).Activation(values)
         return self._activations[fit_integers]
 
@@ -242,13 +254,13 @@ class Converted:
         return Condition("", "", nodes, (), paths, 0).bind(self._scope)
 
 
-def merged(one: Paths, other: Paths) -> Paths:
-    """What either looks at."""
-    found = dict(one)
+def merged(paths: Paths, other: Paths) -> Paths:
+    """The paths that either looks at."""
+    result = dict(paths)
     for key, inner in other.items():
-        is_whole = key in found and not (found[key] and inner)
-        found[key] = {} if is_whole else merged(found.get(key, {}), inner)
-    return found
+        is_whole = key in result and not (result[key] and inner)
+        result[key] = {} if is_whole else merged(result.get(key, {}), inner)
+    return result
 
 
 def narrowed(value: Any, paths: Paths) -> Any:
@@ -266,7 +278,8 @@ def size_of(value: Any, limit: int) -> int:
 
     The smallest value counts too.
     """
-    size, stack = 0, [value]
+    size = 0
+    stack = [value]
     while stack and size <= limit:
         item = stack.pop()
         size += VALUE_BYTES
@@ -284,34 +297,50 @@ def with_aliases(value: Any, aliases: Mapping[str, str]) -> Any:
     """So that `llm.text` works in a condition as it does in a template."""
     if not isinstance(value, dict):
         return value
-    return {**{alias: value[key] for alias, key in aliases.items() if key in value}, **value}
+    aliased = {alias: value[key] for alias, key in aliases.items() if key in value}
+    return {**aliased, **value}
 
 
-def compile_condition(source: str, known: Collection[str]) -> Condition:
+def compile_condition(source: str, node_ids: Collection[str]) -> Condition:
     """Raises `TemplateError` with a code and a text for the user."""
     if len(source) > CONDITION_CHARACTERS_MAX:
-        message = f"the condition has {len(source):,} characters; the limit is {CONDITION_CHARACTERS_MAX:,}"
-        raise TemplateError("malformed_condition", message)
-    plain, templates = _without_braces(source, known) if "{{" in source else (source, ())
-    program, nodes = _with_nodes(plain, known)
+        raise TemplateError(
+            "malformed_condition",
+            f"the condition has {len(source):,} characters;"
+            f" the limit is {CONDITION_CHARACTERS_MAX:,}",
+        )
+    plain = source
+    templates: tuple[Reference, ...] = ()
+    if "{{" in source:
+        plain, templates = _without_braces(source, node_ids)
+    program, nodes = _with_nodes(plain, node_ids)
+
     try:
         kind = _type_name(cel_program(program, VARIABLES).return_type())
     except ValueError as error:
         raise _explain(_syntax_error(plain) or str(error), source, plain) from None
     if kind not in ("BOOL", "DYN"):
-        message = (
-            f"{_shown(source)} gives {KINDS.get(kind, kind.lower())}; it must give true or false"
+        kind_name = KINDS.get(kind, kind.lower())
+        raise TemplateError(
+            "malformed_condition",
+            f"{_quote(source)} gives {kind_name}; it must give true or false",
         )
-        raise TemplateError("malformed_condition", message)
+
     return Condition(
-        source, program, tuple(sorted(nodes)), templates, looked_at(program), inline_bytes(program)
+        source=source,
+        program=program,
+        nodes=tuple(sorted(nodes)),
+        templates=templates,
+        paths=looked_at(program),
+        inline_bytes=inline_bytes(program),
     )
 
 
-def _without_braces(source: str, known: Collection[str]) -> tuple[str, tuple[Reference, ...]]:
+def _without_braces(source: str, node_ids: Collection[str]) -> tuple[str, tuple[Reference, ...]]:
+    """The older spelling as CEL, each reference as an item of `REFERENCES`, and the references."""
     references: list[Reference] = []
     program = ""
-    for piece in parse_text(source, known):
+    for piece in parse_text(source, node_ids):
         if isinstance(piece, str):
             program += piece
         elif piece.kind == "secret":
@@ -322,15 +351,20 @@ def _without_braces(source: str, known: Collection[str]) -> tuple[str, tuple[Ref
             name = f"{REFERENCES}[{len(references)}]"
             references.append(piece)
             # quotes around a reference ('{{ a.b }}' == 'x') belong to the older spelling too
-            program = program[:-1] + name + "\0" if program.endswith(("'", '"')) else program + name
+            if program.endswith(("'", '"')):
+                program = program[:-1] + name + "\0"
+            else:
+                program += name
     program = re.sub(r"\0['\"]?", "", program)
-    return "".join(
-        PYTHON_WORDS.get(token[0], token[0]) for token in TOKEN.finditer(program)
-    ), tuple(references)
+    words = [PYTHON_WORDS.get(token[0], token[0]) for token in TOKEN.finditer(program)]
+    return "".join(words), tuple(references)
 
 
-def _with_nodes(program: str, known: Collection[str]) -> tuple[str, set[str]]:
-    """Each node's name as `nodes["name"]`, and which they are; refuses what could take time or memory without bound."""
+def _with_nodes(program: str, node_ids: Collection[str]) -> tuple[str, set[str]]:
+    """The program with each node's name as `nodes["name"]`, and the nodes that it names.
+
+    Refuses what could take time or memory without bound.
+    """
     nodes: set[str] = set()
     rewritten: list[str] = []
     own = CONSTANTS | {REFERENCES} | _comprehension_variables(program)
@@ -338,33 +372,34 @@ def _with_nodes(program: str, known: Collection[str]) -> tuple[str, set[str]]:
     parens: list[bool] = []
     maps = 0
     for token in TOKEN.finditer(program):
-        text, rest = token[0], program[token.end() :]
+        text = token[0]
+        rest = program[token.end() :]
         rewritten.append(text)
         if token["space"]:
             continue
+
         if text == "(":
-            inner = before.startswith(".") and before[1:] in COMPREHENSIONS
+            is_comprehension = before.startswith(".") and before[1:] in COMPREHENSIONS
             maps += before == ".map"
-            if (inner and any(parens)) or maps > 1:
-                what = (
-                    "map twice" if maps > 1 else "map, filter, all or exists inside another of them"
-                )
-                raise TemplateError(
-                    "malformed_condition",
-                    f"a condition can't use {what}; put a transform before it",
-                )
-            parens.append(inner)
+            if maps > 1:
+                raise _too_costly("map twice")
+            if is_comprehension and any(parens):
+                raise _too_costly("map, filter, all or exists inside another of them")
+            parens.append(is_comprehension)
         elif text == ")" and parens:
             parens.pop()
-        elif (
-            token["name"]
-            and before != "."
-            and text not in own
-            and not rest.lstrip().startswith("(")
-        ):
-            rewritten[-1] = _note_name(text, rest, known, nodes)
+        elif token["name"] and before != "." and text not in own:
+            is_call = rest.lstrip().startswith("(")
+            if not is_call:
+                rewritten[-1] = _rewrite_name(text, rest, node_ids, nodes)
         before = before + text if before == "." else text
     return "".join(rewritten), nodes
+
+
+def _too_costly(what: str) -> TemplateError:
+    return TemplateError(
+        "malformed_condition", f"a condition can't use {what}; put a transform before it"
+    )
 
 
 PLACEHOLDER = re.compile("\0([0-9]+)\0")
@@ -372,20 +407,22 @@ LITERAL = re.compile(r"""([rRbB]*)(\"{3}|'{3}|"|')(.*)\2\Z""", re.DOTALL)
 
 
 def bind_references(
-    expression: str, known: Collection[str], variables: Any
+    expression: str, node_ids: Collection[str], variables: Any
 ) -> tuple[str, dict[str, Text]]:
-    """A CEL expression with a variable for each `{{ reference }}` in it, and what those variables are.
+    """A CEL expression with a variable for each `{{ reference }}` in it, and those variables.
 
-    What an output holds is data: pasted into the expression, it would be read as a program. A text in quotes that has
-    references in it becomes one variable, which is that text. `variables` are those that are taken.
+    What an output holds is data: pasted into the expression, it would be read as a program. A text
+    in quotes that has references in it becomes one variable, which is that text. `variables` are
+    those that are taken.
     """
     if not isinstance(variables, dict):
         raise TemplateError(
             "malformed_template", 'variables must be an object, such as {"limit": 3}'
         )
-    pieces = parse_text(expression, known)
+    pieces = parse_text(expression, node_ids)
     if "\0" in expression:
         raise TemplateError("malformed_template", "an expression can't have a NUL character in it")
+
     marked = "".join(
         piece if isinstance(piece, str) else f"\0{i}\0" for i, piece in enumerate(pieces)
     )
@@ -393,27 +430,33 @@ def bind_references(
 
     def variable(text: Text) -> str:
         number = len(bound)
-        while (name := f"__{number}") in variables or name in bound:
+        name = f"__{number}"
+        while name in variables or name in bound:
             number += 1
+            name = f"__{number}"
         bound[name] = text
         return name
 
-    rewritten = "".join(
-        variable(_quoted_text(token[0], pieces))
-        if token["string"] and "\0" in token[0]
-        else token[0]
-        for token in TOKEN.finditer(marked)
-    )
-    return PLACEHOLDER.sub(lambda mark: variable([pieces[int(mark[1])]]), rewritten), bound
+    rewritten = ""
+    for token in TOKEN.finditer(marked):
+        if token["string"] and "\0" in token[0]:
+            rewritten += variable(_quoted_text(token[0], pieces))
+        else:
+            rewritten += token[0]
+    rewritten = PLACEHOLDER.sub(lambda mark: variable([pieces[int(mark[1])]]), rewritten)
+    return rewritten, bound
 
 
 def _quoted_text(literal: str, pieces: Text) -> Text:
     """What a string literal with placeholders in it says."""
     match = LITERAL.match(literal)
     is_raw = match is not None and match[1] in ("r", "R")
-    if match is None or (match[1] and not is_raw) or ("\\" in match[3] and not is_raw):
-        message = "a reference can't stand in a text with escapes or in bytes; write 'text ' + string({{ … }}) instead"
-        raise TemplateError("malformed_template", message)
+    if match is None or (not is_raw and (match[1] or "\\" in match[3])):
+        raise TemplateError(
+            "malformed_template",
+            "a reference can't stand in a text with escapes or in bytes;"
+            " write 'text ' + string({{ … }}) instead",
+        )
     parts = PLACEHOLDER.split(match[3])
     # the first one may be empty: then it keeps a single reference from giving anything but text
     return [
@@ -422,38 +465,47 @@ def _quoted_text(literal: str, pieces: Text) -> Text:
 
 
 def looked_at(program: str) -> Paths:
-    """By variable, the keys that follow it: `input.a.b && nodes["x"].n` looks at {input: {a: {b}}, nodes: {x: {n}}}.
+    """By variable, the keys that follow it.
 
-    A variable that stands alone, or is followed by an index or a method, is looked at as a whole.
+    `input.a.b && nodes["x"].n` looks at {input: {a: {b}}, nodes: {x: {n}}}. A variable that
+    stands alone, or is followed by an index or a method, is looked at as a whole.
     """
     tokens = [token for token in TOKEN.finditer(program) if not token["space"]]
-    texts = [token[0] for token in tokens]
-    found: Paths = {}
+    paths: Paths = {}
     wholes: list[list[str]] = []
     for i, token in enumerate(tokens):
-        is_root = token["name"] and token[0] in VARIABLES and (i == 0 or texts[i - 1] != ".")
-        if not is_root:
+        is_member = i > 0 and tokens[i - 1][0] == "."
+        if not token["name"] or token[0] not in VARIABLES or is_member:
             continue
-        path, end = [token[0]], i + 1
-        if (
-            token[0] == "nodes"
-            and texts[end : end + 1] == ["["]
-            and texts[end + 2 : end + 3] == ["]"]
-        ):
-            path.append(_unquote(texts[end + 1]))
-            end += 3
-        while texts[end : end + 1] == ["."] and end + 1 < len(tokens) and tokens[end + 1]["name"]:
-            if texts[end + 2 : end + 3] == ["("]:
-                break  # a method
-            path.append(texts[end + 1])
-            end += 2
-        branch = found
+        path = _path_at(tokens, i)
+        branch = paths
         for key in path:
             branch = branch.setdefault(key, {})
         wholes.append(path)
     for path in wholes:
-        _prune(found, path)
-    return found
+        _prune(paths, path)
+    return paths
+
+
+def _path_at(tokens: list[re.Match[str]], start: int) -> list[str]:
+    """The variable at `start`, and the keys that follow it."""
+
+    def text(index: int) -> str:
+        return tokens[index][0] if index < len(tokens) else ""
+
+    path = [text(start)]
+    end = start + 1
+    if path == ["nodes"] and text(end) == "[" and text(end + 2) == "]":
+        path.append(_unquote(text(end + 1)))
+        end += 3
+    while text(end) == "." and end + 1 < len(tokens):
+        is_name = tokens[end + 1]["name"]
+        is_method = text(end + 2) == "("
+        if not is_name or is_method:
+            break
+        path.append(text(end + 1))
+        end += 2
+    return path
 
 
 def _prune(paths: Paths, path: list[str]) -> None:
@@ -468,42 +520,43 @@ def _prune(paths: Paths, path: list[str]) -> None:
 
 
 def inline_bytes(program: str) -> int:
-    """Up to how many bytes of values a program takes a few milliseconds at most, whatever they are; 0 for none.
+    """Up to how many bytes of values a program takes a few milliseconds at most; 0 for none.
 
-    Each operation then costs no more than a look at all of the values: no regular expressions, nothing that builds
-    much, few calls. A `contains` is the dearest of them.
+    Each operation then costs no more than a look at all of the values, whatever they are: no
+    regular expressions, nothing that builds much, few calls. A `contains` is the dearest of them.
     """
     tokens = [token for token in TOKEN.finditer(program) if not token["space"]]
     if len(tokens) > INLINE_TOKENS_MAX:
         return 0
     texts = [token[0] for token in tokens]
-    additions, calls, loops = texts.count("+"), 0, 0
+    additions = texts.count("+")
+    calls = 0
+    loops = 0
     for i, text in enumerate(texts):
         if text != "(" or i == 0 or not tokens[i - 1]["name"]:
             continue
         calls += 1
-        name, is_method = texts[i - 1], texts[i - 2 : i - 1] == ["."]
+        name = texts[i - 1]
+        is_method = texts[i - 2 : i - 1] == ["."]
         if is_method and name in CHEAP_LOOPS:
             loops += 1  # one inside another is one too many
         elif name not in (CHEAP_METHODS if is_method else CHEAP_FUNCTIONS):
             return 0
-    if (
-        calls > INLINE_CALLS_MAX
-        or additions > INLINE_ADDITIONS_MAX
-        or loops > 1
-        or (loops and additions)
-    ):
+    if calls > INLINE_CALLS_MAX or additions > INLINE_ADDITIONS_MAX:
+        return 0
+    if loops > 1 or (loops and additions):
         return 0
     if loops and "map" in texts:
         return INLINE_MAP_BYTES if len(tokens) <= INLINE_MAP_TOKENS_MAX else 0
     return INLINE_LOOP_BYTES if loops else INLINE_BYTES
 
 
-def _note_name(text: str, rest: str, known: Collection[str], nodes: set[str]) -> str:
+def _rewrite_name(text: str, rest: str, node_ids: Collection[str], nodes: set[str]) -> str:
+    """A name as it stands in the program that is run; a node's is added to `nodes`."""
     if text == "secrets":
         raise TemplateError("malformed_condition", "conditions can't use secrets")
     if text != "nodes":
-        if text not in known:
+        if text not in node_ids:
             return text
         nodes.add(text)
         return f'nodes["{text}"]'
@@ -511,7 +564,8 @@ def _note_name(text: str, rest: str, known: Collection[str], nodes: set[str]) ->
     if match is None:
         message = 'in a condition, nodes must be followed by an id in quotes: nodes["its id"]'
         raise TemplateError("malformed_condition", message)
-    if (name := _unquote(match[1])) not in known:
+    name = _unquote(match[1])
+    if name not in node_ids:
         raise TemplateError(
             "unknown_reference", f"the condition refers to {name!r}, which isn't a node", name
         )
@@ -520,9 +574,8 @@ def _note_name(text: str, rest: str, known: Collection[str], nodes: set[str]) ->
 
 
 def _unquote(literal: str) -> str:
-    inner = re.sub(
-        r"\\.|\"", lambda part: {"\\'": "'", '"': '\\"'}.get(part[0], part[0]), literal[1:-1]
-    )
+    as_json = {"\\'": "'", '"': '\\"'}
+    inner = re.sub(r"\\.|\"", lambda part: as_json.get(part[0], part[0]), literal[1:-1])
     try:
         return str(json.loads(f'"{inner}"'))
     except ValueError:
@@ -537,8 +590,10 @@ def _comprehension_variables(program: str) -> set[str]:
     )
 
 
-def _shown(source: str) -> str:
-    return f"the condition {source if len(source) <= 80 else source[:79] + '…'!r}"  # noqa: PLR2004 -- fits on a line
+def _quote(source: str) -> str:
+    if len(source) > QUOTED_CHARACTERS_MAX:
+        source = source[: QUOTED_CHARACTERS_MAX - 1] + "…"
+    return f"the condition {source!r}"
 
 
 def _syntax_error(program: str) -> str:
@@ -554,23 +609,31 @@ def _explain(error: str, source: str, program: str) -> TemplateError:
     """CEL's own texts are about its grammar; these are about the condition."""
     for token in TOKEN.finditer(program):
         if token["name"] and token[0] in PYTHON_WORDS:
-            message = f"{_shown(source)} can't be read: write {PYTHON_WORDS[token[0]]} instead of {token[0]}"
-            return TemplateError("malformed_condition", message)
+            return TemplateError(
+                "malformed_condition",
+                f"{_quote(source)} can't be read:"
+                f" write {PYTHON_WORDS[token[0]]} instead of {token[0]}",
+            )
+
     undeclared = re.search(r"undeclared reference to '([^'.]+)", error)
     if undeclared and re.search(rf"\b{re.escape(undeclared[1])}\s*\(", program):
-        message = f"{_shown(source)} calls {undeclared[1]}(), which CEL doesn't have; there are {FUNCTIONS}"
-        return TemplateError("malformed_condition", message)
+        return TemplateError(
+            "malformed_condition",
+            f"{_quote(source)} calls {undeclared[1]}(), which CEL doesn't have;"
+            f" there are {FUNCTIONS}",
+        )
     if undeclared:
         name = undeclared[1]
         return TemplateError(
             "unknown_reference", f"the condition refers to {name!r}, which isn't a node", name
         )
-    found = re.search(r"ERROR: <input>:-?\d+:(-?\d+): (.*?)(?:\n|$)", error)
-    column = (
-        f" (column {found[1]})" if found and source == program and "Syntax error" in error else ""
-    )
-    text = _plain_words(found[2] if found else error)
-    return TemplateError("malformed_condition", f"{_shown(source)} can't be read: {text}{column}")
+
+    located = re.search(r"ERROR: <input>:-?\d+:(-?\d+): (.*?)(?:\n|$)", error)
+    text = _plain_words(located[2] if located else error)
+    column = ""
+    if located and source == program and "Syntax error" in error:
+        column = f" (column {located[1]})"
+    return TemplateError("malformed_condition", f"{_quote(source)} can't be read: {text}{column}")
 
 
 def _plain_words(error: str) -> str:
@@ -598,21 +661,22 @@ class _Programs(dict[tuple[str, tuple[str, ...]], Any]):
     def add(self, key: tuple[str, tuple[str, ...]], compiled: Any) -> None:
         self.characters += len(key[0])
         self[key] = compiled
-        while len(self) > 1 and (
-            len(self) > PROGRAMS_MAX or self.characters > PROGRAMS_CHARACTERS_MAX
-        ):
+        while len(self) > 1 and self._is_over_limit():
             oldest = next(iter(list(islice(self, 1))))
             self.pop(oldest, None)
             self.characters -= len(oldest[0])
         if len(self) == 1:
             self.characters = len(key[0])
 
+    def _is_over_limit(self) -> bool:
+        return len(self) > PROGRAMS_MAX or self.characters > PROGRAMS_CHARACTERS_MAX
+
 
 _programs = _Programs()
 
 
 def cel_program(program: str, names: tuple[str, ...]) -> Any:
-    """Compiled, and cached for a while.
+    """A compiled program, cached for a while.
 
     Raises `ValueError` for an expression that can't be compiled.
     """
@@ -631,9 +695,8 @@ def evaluate_cel(program: str, values: dict[str, Any]) -> Any:
     """The plain value. Raises `Missing` for an error while evaluating."""
     failed, result = _run(program, values)
     if failed:
-        raise Missing(
-            f"the expression {program!r} can't be evaluated: {_reason(result, program, values)}"
-        )
+        reason = _reason(result, program, values)
+        raise Missing(f"the expression {program!r} can't be evaluated: {reason}")
     return result.plain_value()
 
 
@@ -666,29 +729,38 @@ def _type_name(kind: Any) -> str:
 def _reason(error: object, program: str, values: dict[str, Any]) -> str:
     text = _plain_words(str(error))
     missing = re.match(r'there is no key "(.*)"$', text)
-    return text + (_keys_there(missing[1], program, values) if missing else "")
+    if missing:
+        text += _existing_keys(missing[1], program, values)
+    return text
 
 
-def _keys_there(missing: str, program: str, values: dict[str, Any]) -> str:
-    """CEL says which key it didn't find; this finds where in the program it was looked for."""
+def _existing_keys(missing: str, program: str, values: dict[str, Any]) -> str:
+    """A hint at the keys that are there instead.
+
+    CEL says which key it didn't find; this finds where in the program it was looked for.
+    """
     for dotted in DOTTED.finditer(program):
         path, *steps = (part.strip() for part in dotted[0].split("."))
         value = opened(values.get(path))
         for step in steps:
             if not isinstance(value, dict) or step not in value:
                 break
-            path, value = f"{path}.{step}", opened(value[step])
+            path = f"{path}.{step}"
+            value = opened(value[step])
         else:
             continue
         if isinstance(value, dict) and step == missing:
-            return f"; {path} has: {', '.join(key[:60] for key in islice(value, 20)) or 'none'}"
+            keys = ", ".join(key[:60] for key in islice(value, 20))
+            return f"; {path} has: {keys or 'none'}"
     return ""
 
 
 def _fit_integers(value: Any) -> Any:
-    """CEL's integers have 64 bits; larger ones become numbers with a fraction, as JSON readers elsewhere do."""
+    """The value with integers of more than 64 bits, which CEL doesn't have, as floats."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value if -INTEGER_MAX <= value <= INTEGER_MAX else float(value)
     if isinstance(value, dict):
         return {key: _fit_integers(item) for key, item in value.items()}
-    return [_fit_integers(item) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_fit_integers(item) for item in value]
+    return value

@@ -30,7 +30,10 @@ CONFIG_BYTES_MAX = 16 * 1024 * 1024
 
 
 class SecretText(msgspec.Struct, frozen=True, array_like=True):
-    """A string of a config that needs secrets: where it is, and its pieces; every second piece is a secret's name."""
+    """A string of a config that needs secrets: where it is, and its pieces.
+
+    Every second piece is a secret's name.
+    """
 
     path: Path
     pieces: tuple[str, ...]
@@ -83,7 +86,8 @@ def put_over(
     """The config with what an execution puts over it: plain data, in which nothing is looked up."""
     if not over:
         return config, secrets
-    return {**config, **over}, tuple(secret for secret in secrets if secret.path[0] not in over)
+    remaining = tuple(secret for secret in secrets if secret.path[0] not in over)
+    return {**config, **over}, remaining
 
 
 def _has_secret(text: Text) -> bool:
@@ -95,17 +99,20 @@ def _secret_text(slot: Slot, scope: Scope, room: Room) -> SecretText:
     for piece in slot.text:
         if isinstance(piece, Reference) and piece.kind == "secret":
             pieces += [piece.name, ""]
+        elif isinstance(piece, str):
+            pieces[-1] += piece
         else:
-            pieces[-1] += piece if isinstance(piece, str) else str(render(["", piece], scope, room))
+            pieces[-1] += str(render(["", piece], scope, room))
     return SecretText(slot.path, tuple(pieces))
 
 
 def visible(secret: SecretText) -> str:
     """What people see in place of the secret."""
-    return "".join(
-        piece if i % 2 == 0 else f"{{{{ secrets.{piece} }}}}"
-        for i, piece in enumerate(secret.pieces)
-    )
+    text = ""
+    for i, piece in enumerate(secret.pieces):
+        is_name = i % 2 == 1
+        text += f"{{{{ secrets.{piece} }}}}" if is_name else piece
+    return text
 
 
 def _put(root: Any, path: Path, value: Any) -> None:
@@ -116,7 +123,7 @@ def _put(root: Any, path: Path, value: Any) -> None:
 
 def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and where to report
     config: dict[str, Any],
-    known: Collection[str],
+    node_ids: Collection[str],
     path: str,
     node_id: str,
     problems: Problems,
@@ -124,26 +131,30 @@ def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and wher
     handler: str = "",
     stored: bool = False,
 ) -> Config:
-    """`stored`: it was accepted before, perhaps when less was refused; the worker refuses secrets where it must."""
+    """A node's config, compiled; mistakes are in `problems`.
+
+    `stored`: it was accepted before, perhaps when less was refused; the worker refuses secrets
+    where it must.
+    """
     rule = None if stored and handler not in DATA_HANDLERS else _secret_rule(handler)
     slots: list[Slot] = []
     if handler == "transform" and "{{" in str(config.get("expression")):
-        config, slots = _with_variables(config, known, path, node_id, problems, rule)
+        config, slots = _with_variables(config, node_ids, path, node_id, problems, rule)
+
     stack: list[tuple[Path, Any]] = [((), config)]
     while stack:
         inner_path, value = stack.pop()
         if isinstance(value, dict):
             stack.extend(((*inner_path, key), child) for key, child in reversed(value.items()))
         elif isinstance(value, list):
-            stack.extend(
-                ((*inner_path, index), value[index]) for index in reversed(range(len(value)))
-            )
+            indexes = reversed(range(len(value)))
+            stack.extend(((*inner_path, index), value[index]) for index in indexes)
         elif isinstance(value, str) and "{{" in value:
             where = path_to(path, inner_path)
             try:
-                text = parse_text(value, known)
+                text = parse_text(value, node_ids)
             except TemplateError as error:
-                error.report(where, node_id, problems, known)
+                error.report(where, node_id, problems, node_ids)
                 continue
             check_references(text, where, node_id, problems, rule)
             slots.append(Slot(inner_path, text))
@@ -153,25 +164,30 @@ def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and wher
 def _secret_rule(handler: str) -> SecretRule | None:
     if handler in DATA_HANDLERS:
         return IN_DATA_NODE
-    return IN_COMPUTED_NODE if handler in SECRETLESS_HANDLERS else None
+    if handler in SECRETLESS_HANDLERS:
+        return IN_COMPUTED_NODE
+    return None
 
 
 def _with_variables(  # noqa: PLR0913, PLR0917 -- as compile_config
     config: dict[str, Any],
-    known: Collection[str],
+    node_ids: Collection[str],
     path: str,
     node_id: str,
     problems: Problems,
     rule: SecretRule | None,
 ) -> tuple[dict[str, Any], list[Slot]]:
-    """A `transform` whose expression has references: they become variables, for data is never read as a program."""
+    """The config of a `transform` whose expression has references: they become variables.
+
+    Data is never read as a program.
+    """
     where = path_to(path, ("expression",))
     try:
         expression, texts = bind_references(
-            config["expression"], known, config.get("variables", {})
+            config["expression"], node_ids, config.get("variables", {})
         )
     except TemplateError as error:
-        error.report(where, node_id, problems, known)
+        error.report(where, node_id, problems, node_ids)
         return {**config, "expression": ""}, []
     for text in texts.values():
         check_references(text, where, node_id, problems, rule)
@@ -181,11 +197,10 @@ def _with_variables(  # noqa: PLR0913, PLR0917 -- as compile_config
 
 
 def _config(config: dict[str, Any], slots: list[Slot]) -> Config:
-    references = frozenset(
-        piece.name
-        for slot in slots
-        for piece in slot.text
-        if isinstance(piece, Reference) and piece.kind == "node"
-    )
+    references: set[str] = set()
+    for slot in slots:
+        for piece in slot.text:
+            if isinstance(piece, Reference) and piece.kind == "node":
+                references.add(piece.name)
     size = len(msgspec.msgpack.encode(config)) if slots else 0
-    return Config(config, tuple(slots), references, size)
+    return Config(config, tuple(slots), frozenset(references), size)

@@ -25,7 +25,10 @@ class Reader:
         *,
         code: str = "bad_value",
     ) -> None:
-        self.path, self.problems, self.node_id, self.code = path, problems, node_id, code
+        self.path = path
+        self.problems = problems
+        self.node_id = node_id
+        self.code = code
         self.raw: dict[str, Any] = raw if isinstance(raw, dict) else {}
         if not isinstance(raw, dict):
             name = path.rpartition(".")[2]
@@ -38,22 +41,23 @@ class Reader:
         code = "bad_timeout" if "timeout" in name else self.code
         self.problems.error(code, self.path_of(name), f'"{name}" {message}', self.node_id)
 
-    def unknown(self, known: Collection[str]) -> None:
+    def unknown(self, field_names: Collection[str]) -> None:
         for name in self.raw:
-            if name not in known:
-                hint = self.problems.did_you_mean(name, sorted(known))
+            if name not in field_names:
+                hint = self.problems.did_you_mean(name, sorted(field_names))
                 message = f'the field "{name:.100}" isn\'t known and has no effect{hint}'
                 self.problems.warn("unknown_field", self.path_of(name), message, self.node_id)
 
     def pick(self, *names: str) -> tuple[str, Any]:
         """The first of these spellings that is there and isn't null."""
-        for name in names:
+        for i, name in enumerate(names):
             value = self.raw.get(name)
-            if value is not None:
-                for other in names[names.index(name) + 1 :]:
-                    if self.raw.get(other) not in (None, value):
-                        self.ignored(other, name)
-                return name, value
+            if value is None:
+                continue
+            for other in names[i + 1 :]:
+                if self.raw.get(other) not in (None, value):
+                    self.ignored(other, name)
+            return name, value
         return names[0], None
 
     def ignored(self, name: str, other: str) -> None:
@@ -65,9 +69,8 @@ class Reader:
         if value is None or isinstance(value, kinds):
             return value
         words = {dict: "an object", bool: "true or false", str: "text"}
-        self.bad(
-            name, f"must be {' or '.join(words[kind] for kind in kinds)}, not {kind_of(value)}"
-        )
+        allowed = " or ".join(words[kind] for kind in kinds)
+        self.bad(name, f"must be {allowed}, not {kind_of(value)}")
         return None
 
     def text(
@@ -93,7 +96,7 @@ class Reader:
             if value == option:
                 return option
         hint = self.problems.did_you_mean(value, allowed) if isinstance(value, str) else ""
-        self.bad(name, f"must be one of {', '.join(allowed)}, not {shown(value)}{hint}")
+        self.bad(name, f"must be one of {', '.join(allowed)}, not {excerpt_of(value)}{hint}")
         return None
 
     def number(
@@ -103,13 +106,13 @@ class Reader:
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.bad(name, f"must be a number, not {shown(value)}")
-        elif not (value > minimum if above else value >= minimum):
-            self.bad(
-                name, f"must be {'above' if above else 'at least'} {minimum:g}, not {shown(value)}"
-            )
+            self.bad(name, f"must be a number, not {excerpt_of(value)}")
+        elif above and not value > minimum:
+            self.bad(name, f"must be above {minimum:g}, not {excerpt_of(value)}")
+        elif not value >= minimum:
+            self.bad(name, f"must be at least {minimum:g}, not {excerpt_of(value)}")
         elif value > maximum:
-            self.bad(name, f"must be at most {maximum:,.0f}, not {shown(value)}")
+            self.bad(name, f"must be at most {maximum:,.0f}, not {excerpt_of(value)}")
         else:
             return float(value)
         return None
@@ -118,7 +121,9 @@ class Reader:
         value = self.raw.get(name)
         if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
             return value
-        self.bad(name, f"must be a whole number from {minimum} to {maximum}, not {shown(value)}")
+        self.bad(
+            name, f"must be a whole number from {minimum} to {maximum}, not {excerpt_of(value)}"
+        )
         return None
 
     def seconds(self, *names: str, default: float | None = None) -> float | None:
@@ -139,9 +144,11 @@ def kind_of(value: Any) -> str:
     return next((name for kind, name in names if isinstance(value, kind)), "an object")
 
 
-def shown(value: Any) -> str:
+def excerpt_of(value: Any) -> str:
     """A small value as it stands in the document; of others the kind."""
     if isinstance(value, (dict, list)):
         return kind_of(value)
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= VALUE_CHARACTERS_MAX else text[: VALUE_CHARACTERS_MAX - 1] + "…"
+    if len(text) > VALUE_CHARACTERS_MAX:
+        return text[: VALUE_CHARACTERS_MAX - 1] + "…"
+    return text

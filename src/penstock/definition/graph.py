@@ -35,10 +35,11 @@ def topological_order(dependencies: Edges, children: Edges) -> list[int]:
 
 
 def find_cycles(dependencies: Edges, order: Sequence[int], *, limit: int = 10) -> list[list[int]]:
-    """Disjoint cycles among the nodes that Kahn couldn't order, each as a path along the edges, parent first.
+    """Disjoint cycles among the nodes that Kahn couldn't order.
 
-    Every node that is left has a parent that is left, so going back from one must end in a cycle. Taking that out and
-    ordering again shows the next, also one that the first stood in the way of.
+    Each is a path along the edges, parent first. Every node that is left has a parent that is left,
+    so going back from one must end in a cycle. Taking that out and ordering again shows the next,
+    also one that the first stood in the way of.
     """
     left = set(range(len(dependencies))).difference(order)
     children = children_of(dependencies) if left else []
@@ -88,21 +89,23 @@ def missing_ancestors(
     queries = list(queries)
     if not queries:
         return []
+
     parents = {node: set(dependencies[node]) for node, _ in queries}
     enter, leave = _intervals(dependencies, order)
-    hard = [
-        (node, other)
-        for node, other in queries
-        if other not in parents[node] and not (enter[other] < enter[node] <= leave[other])
-    ]
+    hard: list[tuple[int, int]] = []
+    for node, other in queries:
+        is_above = enter[other] < enter[node] <= leave[other]
+        if other not in parents[node] and not is_above:
+            hard.append((node, other))
+
     wanted = sorted({other for _, other in hard})
     missing: list[tuple[int, int]] = []
     for first in range(0, len(wanted), 1024):
         bits = {other: 1 << i for i, other in enumerate(wanted[first : first + 1024])}
         masks = _ancestor_masks(bits, dependencies, order)
-        missing += [
-            (node, other) for node, other in hard if other in bits and not masks[node] & bits[other]
-        ]
+        for node, other in hard:
+            if other in bits and not masks[node] & bits[other]:
+                missing.append((node, other))
     return missing
 
 
@@ -112,7 +115,10 @@ def _intervals(dependencies: Edges, order: Sequence[int]) -> tuple[list[int], li
     for node in reversed(order):
         if dependencies[node]:
             size[dependencies[node][0]] += size[node]
-    enter, leave, next_free = [0] * len(size), [0] * len(size), [0] * len(size)
+
+    enter = [0] * len(size)
+    leave = [0] * len(size)
+    next_free = [0] * len(size)
     top = 0
     for node in order:
         if dependencies[node]:

@@ -1,4 +1,7 @@
-"""Text to plain JSON values, refusing what can't be a document: the gate before anything is looked at."""
+"""Parsing: text to plain JSON values, refusing what can't be a document.
+
+This comes before anything else looks at a document.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +88,8 @@ def decode_in_pieces(text: bytes | msgspec.Raw) -> Any:
         fields = msgspec.json.decode(view, type=dict[str, msgspec.Raw])
         return {name: decode_in_pieces(value) for name, value in fields.items()}
     if first == b"[":
-        return [
-            decode_in_pieces(value) for value in msgspec.json.decode(view, type=list[msgspec.Raw])
-        ]
+        items = msgspec.json.decode(view, type=list[msgspec.Raw])
+        return [decode_in_pieces(item) for item in items]
     return msgspec.json.decode(view)
 
 
@@ -133,13 +135,15 @@ def _parse_json(text: str, limits: Limits, read_integer: Callable[[str], int] = 
 
 
 def _refuse_depth(text: str, limits: Limits) -> NoReturn:
-    depth = offset = 0
+    depth = 0
+    offset = 0
     for token in STRING_OR_BRACKET.finditer(text):
         depth += (token[0] in "[{") - (token[0] in "]}")
         if depth > limits.max_depth + 1:
             offset = token.start()
             break
-    line, column = text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    line = text.count("\n", 0, offset) + 1
+    column = offset - text.rfind("\n", 0, offset)
     refuse(
         "too_deep", f"nested deeper than {limits.max_depth} levels (line {line}, column {column})"
     )
@@ -149,17 +153,17 @@ def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) == len(pairs):
         return value
+    counts = Counter(key for key, _ in pairs)
     marked = RepeatedKeys(value)
-    marked.repeated = next(
-        key for key, times in Counter(key for key, _ in pairs).items() if times > 1
-    )
+    marked.repeated = next(key for key, count in counts.items() if count > 1)
     return marked
 
 
 def check_values(value: Any, limits: Limits | None = None) -> None:
-    """Refuse what JSON, a database or another program couldn't hold, with the place of each mistake.
+    """Refuse what JSON, a database or another program couldn't hold, and say where it is.
 
-    Level by level, and a level is counted before it is built: YAML aliases can make a short text unfold without end.
+    Level by level, and a level is counted before it is built: YAML aliases can make a short text
+    unfold without end.
     """
     limits = limits or Limits()
     levels: list[list[Any]] = [[value]]
@@ -172,18 +176,21 @@ def check_values(value: Any, limits: Limits | None = None) -> None:
             if isinstance(item, (dict, list)) and item
         ]
         count += sum(len(item) for _, item in parents)
-        if count > limits.max_values:  # before the keys of all these are looked at
+        # before the keys of all these are looked at
+        if count > limits.max_values:
             problems.append(
                 Problem("too_large", "", f"the document has more than {limits.max_values:,} values")
             )
             break
-        faults = (
-            (index, fault) for index, item in enumerate(levels[-1]) if (fault := _fault(item))
-        )
-        problems += [
-            _problem(levels, index, fault)
-            for index, fault in islice(faults, FAULTS_MAX - len(problems))
-        ]
+
+        for index, item in enumerate(levels[-1]):
+            fault = _fault(item)
+            if fault is None:
+                continue
+            problems.append(_problem(levels, index, fault))
+            if len(problems) == FAULTS_MAX:
+                break
+
         if parents and len(levels) > limits.max_depth:
             message = f"nested deeper than {limits.max_depth} levels"
             problems.append(Problem("too_deep", _path(levels, parents[0][0]), message))
@@ -209,15 +216,16 @@ FAULTS = {
 
 
 def _problem(levels: list[list[Any]], index: int, fault: str) -> Problem:
-    item, path, key = levels[-1][index], _path(levels, index), None
+    item = levels[-1][index]
+    path = _path(levels, index)
+    key = None
     if fault == "duplicate_key":
         key = item.repeated
         path = path_to(path, (key,))
     elif fault == "key_not_text":
         item = next(name for name in item if not isinstance(name, str))
-    return Problem(
-        fault, path, FAULTS[fault].format(kind=f"a Python {type(item).__name__}", key=key)
-    )
+    message = FAULTS[fault].format(kind=f"a Python {type(item).__name__}", key=key)
+    return Problem(fault, path, message)
 
 
 def _path(levels: list[list[Any]], index: int) -> str:
@@ -227,9 +235,9 @@ def _path(levels: list[list[Any]], index: int) -> str:
         for above, item in enumerate(level):
             size = len(item) if isinstance(item, (dict, list)) else 0
             if index < size:
-                steps.append(
-                    str(next(islice(item, index, None))) if isinstance(item, dict) else index
-                )
+                is_object = isinstance(item, dict)
+                step = str(next(islice(item, index, None))) if is_object else index
+                steps.append(step)
                 index = above
                 break
             index -= size

@@ -37,6 +37,8 @@ from penstock.definition.template import Reference, TemplateError
 from penstock.errors import InvalidWorkflow
 
 NO_ALIASES: Mapping[str, str] = {}
+CYCLE_NODES_MAX = 12
+"""How many nodes of a cycle a message lists."""
 
 
 class PlanNode(msgspec.Struct, gc=False):
@@ -117,15 +119,17 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     definition = read(document, problems, max_nodes=limits.max_nodes)
     if definition is None:
         raise InvalidWorkflow(problems.errors)
-    known = {**dict.fromkeys(BUILT_IN_HANDLERS, HandlerDefaults()), **(handlers or {})}
+
+    defaults = {**dict.fromkeys(BUILT_IN_HANDLERS, HandlerDefaults()), **(handlers or {})}
     for node in definition.nodes:
-        if node.handler not in known:
+        if node.handler not in defaults:
             node.handler = FALLBACK_HANDLERS.get(node.handler, node.handler)
     if not allow_unknown_handlers:
-        check_handlers(definition.nodes, known, problems)
+        check_handlers(definition.nodes, defaults, problems)
     if not stored:
         _check_schema(definition, problems)
-    plan = _Compiler(definition, known, problems, stored=stored).compile()
+
+    plan = _Compiler(definition, defaults, problems, stored=stored).compile()
     if problems.errors or plan is None:
         raise InvalidWorkflow(problems.errors)
     return Compiled(definition, plan, problems.warnings)
@@ -149,26 +153,26 @@ class _Compiler:
         *,
         stored: bool,
     ) -> None:
-        self.definition, self.handlers, self.problems, self.stored = (
-            definition,
-            handlers,
-            problems,
-            stored,
-        )
+        self.definition = definition
+        self.handlers = handlers
+        self.problems = problems
+        self.stored = stored
         self.nodes: list[Node] = []
         self.numbers: dict[str, int] = {}
 
     def compile(self) -> Plan | None:
-        self._number()
+        self._number_nodes()
         dependencies = [self._dependencies(node) for node in self.nodes]
         children = graph.children_of(dependencies)
         order = graph.topological_order(dependencies, children)
         self._report_cycles(dependencies, order)
+
         plan_nodes = [self._node(i, dependencies[i], children[i]) for i in range(len(self.nodes))]
         if len(order) == len(self.nodes):
             self._check_ancestors(plan_nodes, dependencies, order)
         if self.problems.errors:
             return None
+
         results, single = self._result_nodes(children)
         definition = self.definition
         return Plan(
@@ -186,7 +190,7 @@ class _Compiler:
             roots=tuple(i for i, direct in enumerate(dependencies) if not direct),
         )
 
-    def _number(self) -> None:
+    def _number_nodes(self) -> None:
         for node in self.definition.nodes:
             if node.id in self.numbers:
                 first = self.nodes[self.numbers[node.id]].path
@@ -197,7 +201,7 @@ class _Compiler:
             self.nodes.append(node)
 
     def _dependencies(self, node: Node) -> tuple[int, ...]:
-        found: list[int] = []
+        numbers: list[int] = []
         for i, node_id in enumerate(node.dependencies):
             number = self.numbers.get(node_id)
             path = f"{node.path}.{node.dependencies_field}[{i}]"
@@ -213,15 +217,18 @@ class _Compiler:
                 )
                 self.problems.error("self_dependency", path, message, node.id)
             else:
-                found.append(number)
-        return tuple(found)
+                numbers.append(number)
+        return tuple(numbers)
 
     def _report_cycles(self, dependencies: graph.Edges, order: list[int]) -> None:
         for cycle in graph.find_cycles(dependencies, order):
             ids = [self.nodes[i].id[:KEY_CHARACTERS_MAX] for i in [*cycle, cycle[0]]]
-            shown = ids if len(ids) <= 12 else [*ids[:6], "…", *ids[-5:]]  # noqa: PLR2004 -- what fits on a line
-            around = " → ".join(shown)
-            message = f"these nodes wait for each other in a cycle: {around}; remove one of the dependencies"
+            if len(ids) > CYCLE_NODES_MAX:
+                ids = [*ids[:6], "…", *ids[-5:]]
+            message = (
+                f"these nodes wait for each other in a cycle: {' → '.join(ids)};"
+                " remove one of the dependencies"
+            )
             first = self.nodes[cycle[0]]
             self.problems.error(
                 "cycle", f"{first.path}.{first.dependencies_field}", message, first.id
@@ -286,34 +293,40 @@ class _Compiler:
             (i, self.numbers[node_id]) for i, node in enumerate(nodes) for node_id in node.needs
         ]
         missing = sorted(graph.missing_ancestors(queries, dependencies, order))
-        turned = [(other, number) for number, other in missing]
-        unrelated = set(graph.missing_ancestors(turned, dependencies, order))
+        reversed_pairs = [(other, number) for number, other in missing]
+        unrelated = set(graph.missing_ancestors(reversed_pairs, dependencies, order))
         for number, group in groupby(missing, key=itemgetter(0)):
-            node, paths = self.nodes[number], self._reference_paths(nodes[number])
+            node = self.nodes[number]
+            paths = self._reference_paths(nodes[number])
             for _, other in group:
                 node_id = self.nodes[other].id
-                advice = f"doesn't come before it; add {quoted(node_id)} to its dependencies"
-                if (other, number) not in unrelated:
-                    advice = "only runs after it; refer to a node that comes before"
-                message = f"{quoted(node.id)} refers to {quoted(node_id)}, which {advice}"
                 if other == number:
-                    message = f"{quoted(node.id)} refers to its own output; refer to a node that comes before"
+                    advice = "its own output; refer to a node that comes before"
+                elif (other, number) in unrelated:
+                    advice = (
+                        f"{quoted(node_id)}, which doesn't come before it;"
+                        f" add {quoted(node_id)} to its dependencies"
+                    )
+                else:
+                    advice = (
+                        f"{quoted(node_id)}, which only runs after it;"
+                        " refer to a node that comes before"
+                    )
+                message = f"{quoted(node.id)} refers to {advice}"
                 self.problems.error("not_an_ancestor", paths[node_id], message, node.id)
 
     def _reference_paths(self, node: PlanNode) -> dict[str, str]:
         """Where a node mentions each of the nodes that it needs; the first place of each."""
         path = self.nodes[self.numbers[node.node_id]].path
-        found = dict.fromkeys(
-            node.condition.references if node.condition else (), f"{path}.condition"
-        )
+        paths: dict[str, str] = {}
+        if node.condition:
+            paths = dict.fromkeys(node.condition.references, f"{path}.condition")
         for slot in reversed(node.config.slots):
-            names = [
-                piece.name
-                for piece in slot.text
-                if isinstance(piece, Reference) and piece.kind == "node"
-            ]
-            found.update(dict.fromkeys(names, path_to(f"{path}.config", slot.document_path)))
-        return found
+            slot_path = path_to(f"{path}.config", slot.document_path)
+            for piece in slot.text:
+                if isinstance(piece, Reference) and piece.kind == "node":
+                    paths[piece.name] = slot_path
+        return paths
 
     def _result_nodes(self, children: list[list[int]]) -> tuple[tuple[str, ...], bool]:
         outputs = [node.id for node in self.nodes if node.handler == "output"]

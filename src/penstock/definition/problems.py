@@ -40,7 +40,8 @@ class Problems:
     def __init__(self, *, strict: bool = False) -> None:
         self._errors: list[Problem] = []
         self._warnings: list[Problem] = []
-        self._more_errors = self._more_warnings = 0
+        self._more_errors = 0
+        self._more_warnings = 0
         self._strict = strict
         self._hints_left = HINTS_MAX
 
@@ -66,24 +67,24 @@ class Problems:
         else:
             self._more_warnings += 1
 
-    def did_you_mean(self, word: str, known: Iterable[str]) -> str:
-        """A look at many names is slow, and a document can have 100,000 mistakes: only the first ones get a hint."""
+    def did_you_mean(self, word: str, names: Iterable[str]) -> str:
+        """A hint at the name that was probably meant, or nothing.
+
+        A look at many names is slow, and a document can have 100,000 mistakes: only the first ones
+        get a hint.
+        """
         if not self._hints_left or not 0 < len(word) <= NAME_LENGTH_MAX:
             return ""
         self._hints_left -= 1
-        name = nearest_name(word, known)
+        name = nearest_name(word, names)
         return f"; did you mean {name!r}?" if name else ""
 
 
-def _with_the_rest(problems: list[Problem], more: int) -> list[Problem]:
-    if not more:
+def _with_the_rest(problems: list[Problem], unlisted: int) -> list[Problem]:
+    if not unlisted:
         return problems
-    return [
-        *problems,
-        Problem(
-            "more_problems", "", f"and {more:,} more, which aren't listed; correct these first"
-        ),
-    ]
+    message = f"and {unlisted:,} more, which aren't listed; correct these first"
+    return [*problems, Problem("more_problems", "", message)]
 
 
 def _cut(code: str, path: str, message: str, node_id: str | None) -> Problem:
@@ -96,7 +97,9 @@ def _cut(code: str, path: str, message: str, node_id: str | None) -> Problem:
 
 def quoted(text: str) -> str:
     """A name as it stands in a message: in quotes, and cut if it is long."""
-    return repr(text if len(text) <= KEY_CHARACTERS_MAX else text[: KEY_CHARACTERS_MAX - 1] + "…")
+    if len(text) > KEY_CHARACTERS_MAX:
+        text = text[: KEY_CHARACTERS_MAX - 1] + "…"
+    return repr(text)
 
 
 def path_to(start: str, steps: Iterable[str | int]) -> str:
@@ -104,7 +107,8 @@ def path_to(start: str, steps: Iterable[str | int]) -> str:
 
     Always text that can be stored and sent.
     """
-    return "".join([start, *(_step(step) for step in steps)]).lstrip("." if not start else "")
+    path = start + "".join([_step(step) for step in steps])
+    return path if start else path.lstrip(".")
 
 
 def _step(step: str | int) -> str:

@@ -100,7 +100,10 @@ PARTS_DEPTH = 3
 
 
 def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Definition | None:
-    """None when there is nothing that could be looked at further; mistakes are in `problems` either way."""
+    """The definition that a document describes; mistakes are in `problems`.
+
+    None when there is nothing that could be looked at further.
+    """
     if not isinstance(document, dict):
         problems.error(
             "not_an_object", "", f"a workflow is an object with nodes, not {kind_of(document)}"
@@ -108,17 +111,19 @@ def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Defi
         return None
     reader = Reader(document, "", problems)
     reader.unknown(WORKFLOW_FIELDS)
+
     path, raw_nodes = _raw_nodes(document, problems)
     if len(raw_nodes) > max_nodes:
         message = f"the workflow has {len(raw_nodes):,} nodes; the limit is {max_nodes:,}"
         problems.error("too_large", path, message)
         return None
     defaults = _defaults(document, problems)
-    nodes = [
-        node
-        for step, raw in raw_nodes
-        if (node := _node(raw, path_to(path, (step,)), defaults, problems))
-    ]
+    nodes: list[Node] = []
+    for step, raw in raw_nodes:
+        node = _node(raw, path_to(path, (step,)), defaults, problems)
+        if node is not None:
+            nodes.append(node)
+
     return Definition(
         name=reader.text("name", max_length=ID_CHARACTERS_MAX) or _name_from_content(document),
         nodes=nodes,
@@ -136,7 +141,8 @@ def _raw_nodes(
     document: dict[str, Any], problems: Problems
 ) -> tuple[str, list[tuple[int | str, Any]]]:
     """The path of the nodes, and each with its index or, in a mapping of id to node, its key."""
-    container, path = document, "nodes"
+    container = document
+    path = "nodes"
     if document.get("dag") is not None:
         dag = Reader(document["dag"], "dag", problems)
         dag.unknown(DAG_FIELDS)
@@ -144,16 +150,18 @@ def _raw_nodes(
             Reader(document, "", problems).ignored("nodes", "dag")
         if not isinstance(document["dag"], dict):
             return "dag.nodes", []
-        container, path = dag.raw, "dag.nodes"
+        container = dag.raw
+        path = "dag.nodes"
+
     nodes = container.get("nodes")
     if nodes is None or nodes in ([], {}):
         problems.error("empty_workflow", path, 'a workflow needs at least one node in "nodes"')
         return path, []
     if isinstance(nodes, dict):
-        return path, [
-            (key, {"id": key, **raw} if isinstance(raw, dict) else raw)
-            for key, raw in nodes.items()
-        ]
+        keyed: list[tuple[int | str, Any]] = []
+        for key, raw in nodes.items():
+            keyed.append((key, {"id": key, **raw} if isinstance(raw, dict) else raw))
+        return path, keyed
     if isinstance(nodes, list):
         return path, list(enumerate(nodes))
     problems.error("bad_value", path, f'"nodes" must be a list, not {kind_of(nodes)}')
@@ -190,13 +198,13 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
     if not handler and not (raw.get("handler") or raw.get("type")):
         message = 'the node has no "handler"; name what it runs, for example "noop"'
         problems.error("missing_handler", f"{path}.handler", message, node_id)
+    uses_type = raw.get("handler") is None and raw.get("type") is not None
+
     return Node(
         id=node_id,
         handler=HANDLER_ALIASES.get(handler, handler),
         path=path,
-        handler_field="type"
-        if raw.get("handler") is None and raw.get("type") is not None
-        else "handler",
+        handler_field="type" if uses_type else "handler",
         dependencies=_dependencies(reader),
         dependencies_field="depends_on" if raw.get("dependencies") is None else "dependencies",
         config=reader.value("config", (dict,)) or {},
@@ -258,7 +266,8 @@ def _retry(reader: Reader, defaults: dict[str, Any] | None) -> Retry | None:
     own = _retry_fields(reader)
     if own is None and defaults is None:
         return None
-    own, defaults = own or {}, defaults or {}
+    own = own or {}
+    defaults = defaults or {}
     fields = {**defaults, **own}
     if own.get("constant") and "multiplier" not in own:
         fields.pop("multiplier", None)  # the defaults' one is about the defaults' delay
@@ -268,48 +277,56 @@ def _retry(reader: Reader, defaults: dict[str, Any] | None) -> Retry | None:
 
 
 def _retry_fields(reader: Reader) -> dict[str, Any] | None:
-    """The fields of `Retry` that the document names, and `constant`: whether its delay is `delay_seconds`."""
+    """The fields of `Retry` that the document names.
+
+    And `constant`: whether its delay is `delay_seconds`.
+    """
     name, value = reader.pick("retry", "retry_policy", "retry_config")
     if value is None:
         return None
     inner = Reader(value, reader.path_of(name), reader.problems, reader.node_id, code="bad_retry")
     inner.unknown(RETRY_FIELDS)
-    found: dict[str, Any] = {}
+
+    values: dict[str, Any] = {}
     spellings: dict[str, str] = {}
     for field in dict.fromkeys(RETRY_FIELDS.values()):
-        spelling, given = inner.pick(
-            *(name for name, meaning in RETRY_FIELDS.items() if meaning == field)
-        )
-        if given is not None:
-            found[field] = _retry_value(inner, spelling, field)
+        accepted = [name for name, meaning in RETRY_FIELDS.items() if meaning == field]
+        spelling, raw = inner.pick(*accepted)
+        if raw is not None:
+            values[field] = _retry_value(inner, spelling, field)
             spellings[field] = spelling
-    if "max_retries" in found:
-        _count_retries(inner, found)
-    given = {field: item for field, item in found.items() if item is not None}
-    if "initial_delay_seconds" in given:
-        given["constant"] = spellings["initial_delay_seconds"] == CONSTANT_DELAY
-    _warn_of_a_low_maximum(inner, given, spellings)
-    return given
+    if "max_retries" in values:
+        _count_retries(inner, values)
+
+    usable = {field: item for field, item in values.items() if item is not None}
+    if "initial_delay_seconds" in usable:
+        usable["constant"] = spellings["initial_delay_seconds"] == CONSTANT_DELAY
+    _warn_of_a_low_maximum(inner, usable, spellings)
+    return usable
 
 
-def _warn_of_a_low_maximum(inner: Reader, given: dict[str, Any], spellings: dict[str, str]) -> None:
+def _warn_of_a_low_maximum(
+    inner: Reader, values: dict[str, Any], spellings: dict[str, str]
+) -> None:
     """A delay never grows beyond its maximum, but the first one is what the document says."""
-    initial_seconds, seconds_max = (
-        given.get("initial_delay_seconds"),
-        given.get("max_delay_seconds"),
-    )
+    initial_seconds = values.get("initial_delay_seconds")
+    seconds_max = values.get("max_delay_seconds")
     if initial_seconds is None or seconds_max is None or initial_seconds <= seconds_max:
         return
-    name, other = spellings["max_delay_seconds"], spellings["initial_delay_seconds"]
-    message = f'"{name}" ({seconds_max:g}) is below "{other}" ({initial_seconds:g}) and has no effect: every delay is {initial_seconds:g} s'
+    name = spellings["max_delay_seconds"]
+    other = spellings["initial_delay_seconds"]
+    message = (
+        f'"{name}" ({seconds_max:g}) is below "{other}" ({initial_seconds:g})'
+        f" and has no effect: every delay is {initial_seconds:g} s"
+    )
     inner.problems.warn("ignored_field", inner.path_of(name), message, inner.node_id)
 
 
-def _count_retries(inner: Reader, found: dict[str, Any]) -> None:
-    retries = found.pop("max_retries")
-    if "max_attempts" not in found:
-        found["max_attempts"] = None if retries is None else retries + 1
-    elif retries is not None and found["max_attempts"] not in (None, retries + 1):
+def _count_retries(inner: Reader, values: dict[str, Any]) -> None:
+    retries = values.pop("max_retries")
+    if "max_attempts" not in values:
+        values["max_attempts"] = None if retries is None else retries + 1
+    elif retries is not None and values["max_attempts"] not in (None, retries + 1):
         inner.ignored("max_retries", "max_attempts")
 
 
@@ -339,15 +356,17 @@ def content_hash(document: Any) -> str:
 
 def dump_document(document: Any) -> bytes:
     """As `json.dumps`."""
-    return "".join(
-        _dumped(document, PARTS_DEPTH, sort_keys=False, separators=(", ", ": "))
-    ).encode()
+    parts = _dumped(document, PARTS_DEPTH, sort_keys=False, separators=(", ", ": "))
+    return "".join(parts).encode()
 
 
 def _dumped(
     value: Any, depth: int, *, sort_keys: bool, separators: tuple[str, str]
 ) -> Iterator[str]:
-    """What `json.dumps` makes of it, node by node: its encoder lets no other thread run until it is done."""
+    """What `json.dumps` makes of a value, node by node.
+
+    Its encoder lets no other thread run until it is done.
+    """
     between, colon = separators
     if depth and value and isinstance(value, dict):
         opening = "{"
@@ -367,10 +386,10 @@ def _dumped(
         yield json.dumps(value, sort_keys=sort_keys, ensure_ascii=False, separators=separators)
 
 
-def check_handlers(nodes: list[Node], known: Collection[str], problems: Problems) -> None:
-    names = sorted({*known, *HANDLER_ALIASES, *FALLBACK_HANDLERS})
+def check_handlers(nodes: list[Node], handlers: Collection[str], problems: Problems) -> None:
+    names = sorted({*handlers, *HANDLER_ALIASES, *FALLBACK_HANDLERS})
     for node in nodes:
-        if node.handler and node.handler not in known:
+        if node.handler and node.handler not in handlers:
             hint = problems.did_you_mean(node.handler, names)
             hint = hint or "; register it with @penstock.handler, or allow handlers that come later"
             message = f"no handler is called {quoted(node.handler)}{hint}"

@@ -1,13 +1,15 @@
-"""JSON Schema for inputs and replies: no remote references, and a limit to the work that a schema can make.
+"""JSON Schema for inputs and replies, without remote references.
 
-A check that is cheap for certain is made at once (`cheap_problems`). Any other is a job for the sandbox (`run`),
-because the validator holds the interpreter's lock until it is done.
+There is a limit to the work that a schema can make. A check that is cheap for certain is made at
+once (`cheap_problems`). Any other is a job for the sandbox (`run`), because the validator holds the
+interpreter's lock until it is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any, NoReturn
 
 import msgspec
@@ -54,7 +56,8 @@ class Schema:
     __slots__ = ("_cost", "_validator")
 
     def __init__(self, validator: Any, cost: SchemaCost) -> None:
-        self._validator, self._cost = validator, cost
+        self._validator = validator
+        self._cost = cost
 
     def is_valid(self, value: Any) -> bool:
         """However long it takes: for schemas of our own."""
@@ -64,13 +67,11 @@ class Schema:
         """What doesn't fit. A value that would take too long to be checked doesn't fit either."""
         text = msgspec.json.encode(value)
         if self._cost.seconds(_count_values(text), len(text)) > CHECK_SECONDS_MAX:
-            told = f"it is too large to be checked against its schema ({len(text):,} bytes)"
-            return [
-                Mismatch(
-                    (),
-                    f"{told}; send less, or use fewer alternatives and smaller patterns in the schema",
-                )
-            ]
+            message = (
+                f"it is too large to be checked against its schema ({len(text):,} bytes);"
+                " send less, or use fewer alternatives and smaller patterns in the schema"
+            )
+            return [Mismatch((), message)]
         return [] if self._validator.is_valid(value) else self.explain(value)
 
     def is_cheap(self, text: bytes) -> bool:
@@ -79,14 +80,14 @@ class Schema:
         return len(text) <= CHEAP_VALUE_BYTES and seconds <= CHEAP_SECONDS
 
     def explain(self, value: Any) -> list[Mismatch]:
-        """Of a small value everything that doesn't fit, up to a limit; of a large one the first thing."""
+        """What doesn't fit: of a small value all, up to a limit; of a large one the first."""
         text = msgspec.json.encode(value)
         if self._cost.checks * len(text) > EXPLAINED_BYTES_MAX:
             return [Mismatch((), "it doesn't fit its schema, and is too large to say where")]
         if self._cost.checks * _count_values(text) > LISTED_MAX:
             return [_mismatch(error) for error in self._first_error(value)]
         errors = self._validator.iter_errors(value)
-        return [_mismatch(error) for _, error in zip(range(PROBLEMS_MAX), errors, strict=False)]
+        return [_mismatch(error) for error in islice(errors, PROBLEMS_MAX)]
 
     def _first_error(self, value: Any) -> Iterator[Any]:
         import jsonschema_rs  # noqa: PLC0415 -- as below
@@ -120,12 +121,12 @@ def compile_schema(schema: Any) -> Schema:
         size_limit=PATTERN_BYTES_MAX, dfa_size_limit=PATTERN_CACHE_BYTES_MAX
     )
     try:
-        return Schema(
-            jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options), cost
-        )
+        validator = jsonschema_rs.validator_for(schema, retriever=_refuse, pattern_options=options)
     except ValueError as error:
-        reason = str(error).split("\n", maxsplit=1)[0].rpartition("ValueError: ")[2]
+        first_line = str(error).split("\n", maxsplit=1)[0]
+        reason = first_line.rpartition("ValueError: ")[2]
         raise ValueError(reason[:MESSAGE_CHARACTERS_MAX]) from None
+    return Schema(validator, cost)
 
 
 def cheap_schema(schema: Any) -> Schema | None:
@@ -172,11 +173,11 @@ def schema_problems(schema: Any, value: Any) -> list[Problem]:
 
 
 def _problems(schema: Schema, value: Any) -> list[Problem]:
-    mismatches = schema.mismatches(value)
-    return [
-        Problem("invalid_input", ".".join(str(key)[:100] for key in it.path), it.message)
-        for it in mismatches
-    ]
+    problems: list[Problem] = []
+    for mismatch in schema.mismatches(value):
+        path = ".".join(str(key)[:100] for key in mismatch.path)
+        problems.append(Problem("invalid_input", path, mismatch.message))
+    return problems
 
 
 def _unusable(error: ValueError) -> Problem:
@@ -185,7 +186,10 @@ def _unusable(error: ValueError) -> Problem:
 
 def lines_of(problems: Sequence[Problem]) -> list[str]:
     """The problems, a line each."""
-    return [f"{it.path}: {it.message}" if it.path else it.message for it in problems]
+    return [
+        f"{problem.path}: {problem.message}" if problem.path else problem.message
+        for problem in problems
+    ]
 
 
 def schema_errors(schema: Any, value: Any) -> list[str]:

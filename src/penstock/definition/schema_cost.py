@@ -78,38 +78,47 @@ class _Subschema:
 
 
 def cost_of(schema: Any) -> SchemaCost:
-    """Raises `ValueError` for a schema that may make more work than is allowed, with a text for the user."""
+    """The cost of a schema, at most.
+
+    Raises `ValueError` for a schema that may make more work than is allowed, with a text for the
+    user.
+    """
     size = len(msgspec.json.encode(schema))
     if size > SCHEMA_BYTES_MAX:
         raise ValueError(f"it has {size:,} bytes; the limit is {SCHEMA_BYTES_MAX:,}")
     if not isinstance(schema, Mapping):
         return SchemaCost(1, CHECK_NS, 0)
     subschemas = _Explorer(schema).subschemas
-    states = sum(each.states for each in subschemas)
+
+    states = sum(subschema.states for subschema in subschemas)
     if states > PATTERN_STATES_MAX:
         raise ValueError("its patterns are too large; use fewer or smaller counts in {…}")
+
     order = _innermost_first(subschemas)
     checks = _worst(subschemas, order, [1] * len(subschemas), CHECKS_MAX)
     if checks > CHECKS_MAX:
-        told = f"unfolded, more than {CHECKS_MAX:,} of its parts look at the same value"
-        raise ValueError(f"{told}; use fewer alternatives, or fewer references inside them")
-    character_ns = _worst(
-        subschemas, order, [each.character_ns for each in subschemas], CHARACTER_NS_MAX
-    )
-    return SchemaCost(
-        checks, checks * max(each.own_ns for each in subschemas), character_ns, states
-    )
+        raise ValueError(
+            f"unfolded, more than {CHECKS_MAX:,} of its parts look at the same value;"
+            " use fewer alternatives, or fewer references inside them"
+        )
+
+    character_costs = [subschema.character_ns for subschema in subschemas]
+    character_ns = _worst(subschemas, order, character_costs, CHARACTER_NS_MAX)
+    value_ns = checks * max(subschema.own_ns for subschema in subschemas)
+    return SchemaCost(checks, value_ns, character_ns, states)
 
 
 def _own_ns(schema: Mapping[str, Any]) -> int:
+    cost = CHECK_NS
     options = _list(schema.get("enum"))
-    compared = len(options) if any(isinstance(option, (dict, list)) for option in options) else 0
-    names = sum(
-        len(_list(schema.get(name)) or _map(schema.get(name)))
-        for name in ("required", "properties")
-    )
-    unique = UNIQUE_NS if schema.get("uniqueItems") else 0
-    return CHECK_NS + compared * COMPARED_NS + names * NAMED_NS + unique
+    if any(isinstance(option, (dict, list)) for option in options):
+        cost += len(options) * COMPARED_NS
+    for keyword in ("required", "properties"):
+        names = _list(schema.get(keyword)) or _map(schema.get(keyword))
+        cost += len(names) * NAMED_NS
+    if schema.get("uniqueItems"):
+        cost += UNIQUE_NS
+    return cost
 
 
 def _patterns_of(schema: Mapping[str, Any]) -> list[str]:
@@ -133,7 +142,7 @@ class _Explorer:
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._numbers: dict[int, int] = {}
-        self._anchors = _anchors(root)
+        self._anchors = _find_anchors(root)
         self.subschemas: list[_Subschema] = []
         self._number(root)
         done = 0
@@ -141,23 +150,27 @@ class _Explorer:
             self._explore(self.subschemas[done])
             done += 1
 
-    def _explore(self, found: _Subschema) -> None:
-        schema = found.schema
+    def _explore(self, subschema: _Subschema) -> None:
+        schema = subschema.schema
         if schema is not self._root and isinstance(schema.get("$id"), str):
             raise ValueError(
-                "only the schema as a whole may have an $id; use $defs and references such as #/$defs/x"
+                "only the schema as a whole may have an $id;"
+                " use $defs and references such as #/$defs/x"
             )
-        found.same_instance = self._all(self._of_same_instance(schema))
-        found.named = self._all(_map(schema.get("properties")).values())
-        always = [
+        subschema.same_instance = self._number_all(self._for_same_instance(schema))
+
+        subschema.named = self._number_all(_map(schema.get("properties")).values())
+        of_every_property = [
             *_map(schema.get("patternProperties")).values(),
             *(schema.get(name) for name in OF_EVERY_PROPERTY),
         ]
-        found.every_property = self._all(always)
-        found.listed = self._all([*_list(schema.get("prefixItems")), *_list(schema.get("items"))])
-        found.every_item = self._all(schema.get(name) for name in OF_EVERY_ITEM)
+        subschema.every_property = self._number_all(of_every_property)
 
-    def _of_same_instance(self, schema: Mapping[str, Any]) -> Iterator[Any]:
+        listed = [*_list(schema.get("prefixItems")), *_list(schema.get("items"))]
+        subschema.listed = self._number_all(listed)
+        subschema.every_item = self._number_all(schema.get(name) for name in OF_EVERY_ITEM)
+
+    def _for_same_instance(self, schema: Mapping[str, Any]) -> Iterator[Any]:
         for name in SAME_INSTANCE:
             yield schema.get(name)
         for name in SAME_INSTANCE_LISTS:
@@ -167,17 +180,19 @@ class _Explorer:
         if "$dynamicRef" in schema or "$recursiveRef" in schema:
             raise ValueError("$dynamicRef and $recursiveRef aren't supported; use $ref")
         if isinstance(schema.get("$ref"), str):
-            yield from self._referred(schema["$ref"])
+            yield from self._follow_reference(schema["$ref"])
 
-    def _referred(self, reference: str) -> list[Any]:
+    def _follow_reference(self, reference: str) -> list[Any]:
         base_uri, _, fragment = reference.partition("#")
         if base_uri and base_uri != str(self._root.get("$id", "")).rstrip("#"):
             raise ValueError(
                 f"a schema may not refer to another place ({reference[:200]}); put it under $defs"
             )
+
         fragment = unquote(fragment)
         if fragment and not fragment.startswith("/"):
             return self._anchors.get(fragment, [])
+
         target: Any = self._root
         for step in fragment.split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
@@ -187,7 +202,7 @@ class _Explorer:
                 target = _map(target).get(key)
         return [target]
 
-    def _all(self, schemas: Iterable[Any]) -> list[int]:
+    def _number_all(self, schemas: Iterable[Any]) -> list[int]:
         return [self._number(schema) for schema in schemas if isinstance(schema, Mapping)]
 
     def _number(self, schema: Mapping[str, Any]) -> int:
@@ -195,60 +210,65 @@ class _Explorer:
         if number is None:
             if len(self.subschemas) == SUBSCHEMAS_MAX:
                 raise ValueError(f"it has more than {SUBSCHEMAS_MAX:,} parts, which is the limit")
-            number = self._numbers[id(schema)] = len(self.subschemas)
+            number = len(self.subschemas)
+            self._numbers[id(schema)] = number
             self.subschemas.append(_Subschema(schema))
         return number
 
 
-def _anchors(root: Mapping[str, Any]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+def _find_anchors(root: Mapping[str, Any]) -> dict[str, list[Any]]:
+    anchors: dict[str, list[Any]] = {}
     waiting: list[Any] = [root]
     while waiting:
         value = waiting.pop()
         if isinstance(value, Mapping):
             if isinstance(value.get("$anchor"), str):
-                found.setdefault(value["$anchor"], []).append(value)
+                anchors.setdefault(value["$anchor"], []).append(value)
             waiting.extend(value.values())
         elif isinstance(value, list):
             waiting.extend(value)
-    return found
+    return anchors
 
 
 def _innermost_first(subschemas: list[_Subschema]) -> list[int]:
-    """Each after those that look at the same place for it.
+    """The numbers of all subschemas, each after those that look at the same place for it.
 
     Raises `ValueError` if there is a circle.
     """
+    new, open_, done = range(3)
     order: list[int] = []
-    state = [0] * len(subschemas)  # 1: being looked at, 2: done
+    state = [new] * len(subschemas)
     for start in range(len(subschemas)):
         waiting = [start]
         while waiting:
             number = waiting[-1]
-            if state[number] == 0:
-                state[number] = 1
-                inner = [each for each in subschemas[number].same_instance if state[each] != 2]  # noqa: PLR2004 -- above
-                if any(state[each] == 1 for each in inner):
+            if state[number] == new:
+                state[number] = open_
+                inner = [i for i in subschemas[number].same_instance if state[i] != done]
+                if any(state[i] == open_ for i in inner):
                     raise ValueError("it refers to itself at the same place, which would never end")
                 waiting.extend(inner)
             else:
                 waiting.pop()
-                if state[number] == 1:
-                    state[number] = 2
+                if state[number] == open_:
+                    state[number] = done
                     order.append(number)
     return order
 
 
 def _worst(subschemas: list[_Subschema], order: list[int], own: list[int], limit: int) -> int:
-    """The greatest sum of `own` over all subschemas that look at one place, at any depth; `limit` + 1 if it is more."""
+    """The greatest sum of `own` over all subschemas that look at one place, at any depth.
+
+    `limit` + 1 if it is more than the limit.
+    """
     above = [0] * len(subschemas)
     worst = 0
     for depth in range(DEPTH_MAX + 1):
         here = [0] * len(subschemas)
         for number in order:
-            each = subschemas[number]
-            total = own[number] if depth == 0 else _below(each, above)
-            total += each.times * sum([here[inner] for inner in each.same_instance])
+            subschema = subschemas[number]
+            total = own[number] if depth == 0 else _one_level_deeper(subschema, above)
+            total += subschema.times * sum([here[i] for i in subschema.same_instance])
             here[number] = min(total, limit + 1)
         worst = max(worst, here[0])
         if worst > limit or here == above or not any(here):
@@ -257,15 +277,13 @@ def _worst(subschemas: list[_Subschema], order: list[int], own: list[int], limit
     return worst
 
 
-def _below(each: _Subschema, above: list[int]) -> int:
-    """What looks at one property or one item."""
-    properties = sum([above[i] for i in each.every_property]) + max(
-        [above[i] for i in each.named], default=0
-    )
-    items = sum([above[i] for i in each.every_item]) + max(
-        [above[i] for i in each.listed], default=0
-    )
-    return each.times * max(properties, items)
+def _one_level_deeper(subschema: _Subschema, above: list[int]) -> int:
+    """The cost of what looks at one property or one item."""
+    properties = sum([above[i] for i in subschema.every_property])
+    properties += max([above[i] for i in subschema.named], default=0)
+    items = sum([above[i] for i in subschema.every_item])
+    items += max([above[i] for i in subschema.listed], default=0)
+    return subschema.times * max(properties, items)
 
 
 _COUNT = re.compile(r"\{(\d{1,9})(?:,(\d{0,9}))?\}")
@@ -286,20 +304,22 @@ PROPERTY_STATES = 20
 def pattern_states(pattern: str) -> int:
     """About how many states an automaton for the pattern has: its length, counts multiplied out."""
     if _COMMENTS.search(pattern):
-        return (
-            PATTERN_STATES_MAX + 1
-        )  # a mode in which blanks and comments are skipped: nobody needs it in a schema
-    groups, last, position = [0], 0, 0
+        # a mode in which blanks and comments are skipped: nobody needs it in a schema
+        return PATTERN_STATES_MAX + 1
+    groups = [0]
+    last = 0
+    position = 0
     while position < len(pattern):
         character = pattern[position]
         end = position + 1
+        count = _COUNT.match(pattern, position)
         if character == "(":
             groups.append(0)
             last = 0
         elif character == ")" and len(groups) > 1:
             last = groups.pop()
             groups[-1] += last
-        elif character == "{" and (count := _COUNT.match(pattern, position)):
+        elif count is not None:
             times = max(int(count[1]), int(count[2] or 0))
             groups[-1] += last * max(0, times - 1)
             last *= max(1, times)
@@ -320,8 +340,14 @@ def pattern_ns(pattern: str) -> int:
 
 def _atom(pattern: str, position: int) -> tuple[int, int]:
     """How many states the character or class at `position` has, and where it ends."""
-    if pattern[position] == "[" and (found := _CLASS.match(pattern, position)):
-        return 1 + PROPERTY_STATES * len(_PROPERTY.findall(found[0])), found.end()
-    if found := _PROPERTY.match(pattern, position):
-        return PROPERTY_STATES, found.end()
-    return 1, position + (2 if pattern[position] == "\\" else 1)
+    character_class = _CLASS.match(pattern, position)
+    if character_class is not None:
+        properties = _PROPERTY.findall(character_class[0])
+        return 1 + PROPERTY_STATES * len(properties), character_class.end()
+
+    unicode_property = _PROPERTY.match(pattern, position)
+    if unicode_property is not None:
+        return PROPERTY_STATES, unicode_property.end()
+
+    is_escape = pattern[position] == "\\"
+    return 1, position + (2 if is_escape else 1)

@@ -39,6 +39,7 @@ BLANKS = re.compile(r"\s*")
 ROOTS = {"input": "input", "params": "input", "execution": "execution", "secrets": "secret"}
 EXECUTION_FIELDS = ("id", "workflow", "version")
 LITERAL = json.JSONDecoder(object_pairs_hook=unique_keys)
+LISTED_KEYS_MAX = 20
 STEPS = 'only .key, [0], ["key"] and ?? are possible'
 
 
@@ -68,37 +69,42 @@ class Scope(Protocol):
 
 
 class TemplateError(ValueError):
-    """What is wrong with a template or a condition; `unknown` is the name in it that nothing has."""
+    """A mistake in a template or a condition; `unknown` is the name in it that nothing has."""
 
     def __init__(self, code: str, message: str, unknown: str = "") -> None:
         super().__init__(message)
-        self.code, self.unknown = code, unknown
+        self.code = code
+        self.unknown = unknown
 
-    def report(self, path: str, node_id: str, problems: Problems, known: Collection[str]) -> None:
-        hint = problems.did_you_mean(self.unknown, chain(ROOTS, known))
+    def report(
+        self, path: str, node_id: str, problems: Problems, node_ids: Collection[str]
+    ) -> None:
+        hint = problems.did_you_mean(self.unknown, chain(ROOTS, node_ids))
         problems.error(self.code, path, f"{self}{hint}", node_id)
 
 
 Text = list[str | Reference]
 
 
-def parse_text(text: str, known: Collection[str]) -> Text:
+def parse_text(text: str, node_ids: Collection[str]) -> Text:
     """The plain pieces and references of one string, in order. Raises `TemplateError`."""
     pieces: Text = []
     position = 0
     while (start := text.find("{{", position)) >= 0:
         if start > position:
             pieces.append(text[position:start])
-        reference, position = _parse_reference(text, start + 2, known)
+        reference, position = _parse_reference(text, start + 2, node_ids)
         pieces.append(reference)
     if position < len(text):
         pieces.append(text[position:])
     return pieces
 
 
-def _parse_reference(text: str, start: int, known: Collection[str]) -> tuple[Reference, int]:
+def _parse_reference(text: str, start: int, node_ids: Collection[str]) -> tuple[Reference, int]:
     end = BODY.match(text, start).end()  # type: ignore[union-attr]  # matches always
-    body, fallback, has_fallback = text[start:end].strip(), None, text.startswith("??", end)
+    body = text[start:end].strip()
+    fallback = None
+    has_fallback = text.startswith("??", end)
     if has_fallback:
         fallback, end = _parse_fallback(text, end + 2)
     elif end == len(text):
@@ -106,15 +112,20 @@ def _parse_reference(text: str, start: int, known: Collection[str]) -> tuple[Ref
             "malformed_template", f"{_excerpt(text, start - 2)} has no closing }}}}"
         )
     if len(body) > REFERENCE_CHARACTERS_MAX:
-        message = f"a reference of {len(body):,} characters is too long; the limit is {REFERENCE_CHARACTERS_MAX:,}"
-        raise TemplateError("malformed_template", message)
-    shown = "{{ " + body + " }}"
-    kind, name, rest = _root(body, shown, known)
-    path = _parse_path(rest, shown)
-    _check_root(kind, path, shown, has_fallback=has_fallback)
+        raise TemplateError(
+            "malformed_template",
+            f"a reference of {len(body):,} characters is too long;"
+            f" the limit is {REFERENCE_CHARACTERS_MAX:,}",
+        )
+
+    written = "{{ " + body + " }}"
+    kind, name, rest = _parse_root(body, written, node_ids)
+    path = _parse_path(rest, written)
+    _check_root(kind, path, written, has_fallback=has_fallback)
     if kind == "secret":
-        name, path = path[0], ()
-    return Reference(kind, name, path, shown, has_fallback, fallback), end + 2
+        name = path[0]
+        path = ()
+    return Reference(kind, name, path, written, has_fallback, fallback), end + 2
 
 
 def _parse_fallback(text: str, start: int) -> tuple[Any, int]:
@@ -127,10 +138,11 @@ def _parse_fallback(text: str, start: int) -> tuple[Any, int]:
             "malformed_template", f"the fallback after ??: {error.problems[0].message}"
         ) from None
     except (ValueError, RecursionError):
-        message = (
-            f'after ?? comes a JSON literal such as "text", 0 or null, not {_excerpt(text, start)}'
-        )
-        raise TemplateError("malformed_template", message) from None
+        raise TemplateError(
+            "malformed_template",
+            f'after ?? comes a JSON literal such as "text", 0 or null, not {_excerpt(text, start)}',
+        ) from None
+
     end = BLANKS.match(text, end).end()  # type: ignore[union-attr]
     if not text.startswith("}}", end):
         raise TemplateError(
@@ -140,62 +152,69 @@ def _parse_fallback(text: str, start: int) -> tuple[Any, int]:
 
 
 def _excerpt(text: str, start: int) -> str:
-    piece = text[start : start + 40]
-    return repr(piece + ("…" if len(text) > start + 40 else ""))
+    end = start + 40
+    piece = text[start:end]
+    if len(text) > end:
+        piece += "…"
+    return repr(piece)
 
 
-def _root(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]:
+def _parse_root(body: str, written: str, node_ids: Collection[str]) -> tuple[str, str, str]:
     """Kind, name and the rest. Tries the longest prefix that could be an id first."""
     if not body:
         raise TemplateError(
             "malformed_template", "{{ }} is empty; name a node, as in {{ node.field }}"
         )
     if NAMED_NODE.match(body):
-        return _named_node(body, shown, known)
-    longest = min(
-        len(body), PADDED_ID_CHARACTERS_MAX
-    )  # what is longer is no id, and need not be looked for
-    for end in (longest, *(i for i in range(longest - 1, 0, -1) if body[i] in ".[")):
+        return _parse_named_node(body, written, node_ids)
+
+    # what is longer is no id, and need not be looked for
+    longest = min(len(body), PADDED_ID_CHARACTERS_MAX)
+    shorter = [i for i in range(longest - 1, 0, -1) if body[i] in ".["]
+    for end in (longest, *shorter):
         name = body[:end].strip()
-        if name in known and name != "secrets":
+        if name in node_ids and name != "secrets":
             return "node", name, body[end:]
+
     first = re.split(r"[.\[]", body, maxsplit=1)[0].strip()
     if first in ROOTS:
         return ROOTS[first], first, body[body.index(first) + len(first) :]
+
     plain = PLAIN_NAME.match(first)
-    if plain and plain[0] != first and (plain[0] in known or plain[0] in ROOTS):
-        raise TemplateError(
-            "malformed_template", f"{shown} can't be read at {_excerpt(body, plain.end())}; {STEPS}"
-        )
-    message = f"{shown} must begin with a node's id"
+    if plain and plain[0] != first and (plain[0] in node_ids or plain[0] in ROOTS):
+        excerpt = _excerpt(body, plain.end())
+        raise TemplateError("malformed_template", f"{written} can't be read at {excerpt}; {STEPS}")
+    message = f"{written} must begin with a node's id"
     if first:
-        message = f"{shown} refers to {quoted(first)}, which isn't a node"
+        message = f"{written} refers to {quoted(first)}, which isn't a node"
     raise TemplateError("unknown_reference", message, first)
 
 
-def _named_node(body: str, shown: str, known: Collection[str]) -> tuple[str, str, str]:
+def _parse_named_node(body: str, written: str, node_ids: Collection[str]) -> tuple[str, str, str]:
     """`nodes["its id"]`, the spelling that conditions have for ids that aren't identifiers."""
     step = STEP.match(body, len("nodes"))
     if not step or not step[3]:
-        raise TemplateError("malformed_template", f'{shown} can\'t be read; write nodes["its id"]')
-    name = _unquote(step[3], shown)
-    if name not in known:
         raise TemplateError(
-            "unknown_reference", f"{shown} refers to {quoted(name)}, which isn't a node", name
+            "malformed_template", f'{written} can\'t be read; write nodes["its id"]'
+        )
+    name = _unquote(step[3], written)
+    if name not in node_ids:
+        raise TemplateError(
+            "unknown_reference", f"{written} refers to {quoted(name)}, which isn't a node", name
         )
     return "node", name, body[step.end() :]
 
 
-def _unquote(literal: str, shown: str) -> str:
+def _unquote(literal: str, written: str) -> str:
     try:
         return str(json.loads(literal))
     except ValueError:
         raise TemplateError(
-            "malformed_template", f"{shown}: {literal} isn't a JSON string"
+            "malformed_template", f"{written}: {literal} isn't a JSON string"
         ) from None
 
 
-def _parse_path(rest: str, shown: str) -> tuple[str, ...]:
+def _parse_path(rest: str, written: str) -> tuple[str, ...]:
     path: list[str] = []
     position = 0
     while position < len(rest):
@@ -203,36 +222,37 @@ def _parse_path(rest: str, shown: str) -> tuple[str, ...]:
         if not step:
             raise TemplateError(
                 "malformed_template",
-                f"{shown} can't be read at {_excerpt(rest, position)}; {STEPS}",
+                f"{written} can't be read at {_excerpt(rest, position)}; {STEPS}",
             )
-        key, index, quoted = step.groups()
+        key, index, quoted_key = step.groups()
         if key is not None and not key.strip():
             raise TemplateError(
-                "malformed_template", f'{shown} has an empty key; an empty one is written [""]'
+                "malformed_template", f'{written} has an empty key; an empty one is written [""]'
             )
-        path.append(
-            key.strip()
-            if key is not None
-            else index
-            if index is not None
-            else _unquote(quoted, shown)
-        )
+        if key is not None:
+            path.append(key.strip())
+        elif index is not None:
+            path.append(index)
+        else:
+            path.append(_unquote(quoted_key, written))
         position = step.end()
     return tuple(path)
 
 
-def _check_root(kind: str, path: tuple[str, ...], shown: str, *, has_fallback: bool) -> None:
+def _check_root(kind: str, path: tuple[str, ...], written: str, *, has_fallback: bool) -> None:
     if kind == "secret" and (len(path) != 1 or not SECRET_NAME.match(path[0])):
         raise TemplateError(
-            "malformed_template", f"{shown} must be {{{{ secrets.NAME }}}} with a plain name"
+            "malformed_template", f"{written} must be {{{{ secrets.NAME }}}} with a plain name"
         )
     if kind == "secret" and has_fallback:
         raise TemplateError(
-            "malformed_template", f"{shown}: a secret can't have a fallback; remove the ??"
+            "malformed_template", f"{written}: a secret can't have a fallback; remove the ??"
         )
     if kind == "execution" and (len(path) != 1 or path[0] not in EXECUTION_FIELDS):
         fields = ", ".join(EXECUTION_FIELDS)
-        raise TemplateError("malformed_template", f"{shown} isn't known; an execution has {fields}")
+        raise TemplateError(
+            "malformed_template", f"{written} isn't known; an execution has {fields}"
+        )
 
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -242,7 +262,10 @@ OPENED_BYTES = 64 * 1024
 
 
 def opened(value: Any) -> Any:
-    """A value that is JSON text still (`msgspec.Raw`), decoded by one level: a look into a large one stays cheap."""
+    """A value that is JSON text still (`msgspec.Raw`), decoded by one level.
+
+    So a look into a large value stays cheap.
+    """
     if not isinstance(value, msgspec.Raw):
         return value
     text = memoryview(value)
@@ -251,7 +274,9 @@ def opened(value: Any) -> Any:
     first = bytes(text[:64]).lstrip()[:1]
     if first == b"{":
         return _members.decode(text)
-    return _items.decode(text) if first == b"[" else msgspec.json.decode(text)
+    if first == b"[":
+        return _items.decode(text)
+    return msgspec.json.decode(text)
 
 
 def whole(value: Any) -> Any:
@@ -263,10 +288,12 @@ def whole(value: Any) -> Any:
         return msgspec.json.decode(memoryview(value))
     if isinstance(value, dict):
         is_text = any(isinstance(member, msgspec.Raw) for member in islice(value.values(), 1))
-        return {key: whole(member) for key, member in value.items()} if is_text else value
-    if isinstance(value, list):
+        if is_text:
+            return {key: whole(member) for key, member in value.items()}
+    elif isinstance(value, list):
         is_text = any(isinstance(item, msgspec.Raw) for item in islice(value, 1))
-        return [whole(item) for item in value] if is_text else value
+        if is_text:
+            return [whole(item) for item in value]
     return value
 
 
@@ -276,7 +303,8 @@ def look_up(reference: Reference, scope: Scope) -> Any:
         if reference.kind == "node":
             value = scope.output(reference.name)
             return _follow(value, reference, scope.aliases(reference.name))
-        return _follow(scope.input if reference.kind == "input" else scope.execution, reference, {})
+        root = scope.input if reference.kind == "input" else scope.execution
+        return _follow(root, reference, {})
     except Missing:
         if reference.has_fallback:
             return reference.fallback
@@ -299,25 +327,33 @@ def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any
         elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
             value = opened(value[int(key)]) if depth + 1 < len(path) else value[int(key)]
             continue
-        raise Missing(f"{reference.text}: {_what_is_there(reference, path[:depth], key, value)}")
+        hint = _describe_parent(reference, path[:depth], key, value)
+        raise Missing(f"{reference.text}: {hint}")
     return value
 
 
-def _what_is_there(reference: Reference, path: tuple[str, ...], key: str, value: Any) -> str:
+def _describe_parent(reference: Reference, path: tuple[str, ...], key: str, value: Any) -> str:
+    """What is there instead of the key that a reference asks for."""
     dotted = ".".join((reference.name, *path))
     if isinstance(value, dict):
-        keys = ", ".join(key[:60] for key in islice(value, 20)) or "none"
-        return f"{dotted} has no key {key!r}; it has: {keys}{', …' if len(value) > 20 else ''}"  # noqa: PLR2004 -- as above
+        keys = ", ".join(key[:60] for key in islice(value, LISTED_KEYS_MAX)) or "none"
+        if len(value) > LISTED_KEYS_MAX:
+            keys += ", …"
+        return f"{dotted} has no key {key!r}; it has: {keys}"
     if isinstance(value, list):
         return f"{dotted} is a list of {len(value)}; {key!r} isn't in it"
     return f"{dotted} is {json.dumps(value, ensure_ascii=False)[:60]}, so it has no {key!r}"
 
 
 class Room:
-    """How much may still be filled in: a text of 10 KB can refer a thousand times to a value of 10 MB."""
+    """How much may still be filled in.
+
+    A text of 10 KB can refer a thousand times to a value of 10 MB.
+    """
 
     def __init__(self, size: int) -> None:
-        self._size = self._left = size
+        self._size = size
+        self._left = size
 
     def take(self, value: Any) -> None:
         """Raises `Missing` once it is used up."""
@@ -329,12 +365,16 @@ class Room:
             self._left -= memoryview(value).nbytes
         if self._left < 0:
             raise Missing(
-                f"with its references filled in, it has more than {self._size:,} bytes; refer to less"
+                f"with its references filled in, it has more than {self._size:,} bytes;"
+                " refer to less"
             )
 
 
 def render(pieces: Text, scope: Scope, room: Room | None = None) -> Any:
-    """A single reference keeps its type; inside text, strings go in as they are and the rest as JSON."""
+    """The value of a text with its references filled in.
+
+    A single reference keeps its type; inside text, strings go in as they are and the rest as JSON.
+    """
     if len(pieces) == 1 and isinstance(pieces[0], Reference):
         value = look_up(pieces[0], scope)
         if room is not None:
@@ -376,5 +416,8 @@ def check_references(
     """`rule` says why secrets aren't allowed here; None if they are."""
     for piece in pieces:
         if rule is not None and isinstance(piece, Reference) and piece.kind == "secret":
-            message = f"{piece.text}: {rule.reason}, so it can't hold secrets; use it in the node that needs it"
+            message = (
+                f"{piece.text}: {rule.reason}, so it can't hold secrets;"
+                " use it in the node that needs it"
+            )
             problems.error(rule.code, path, message, node_id)

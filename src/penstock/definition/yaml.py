@@ -1,4 +1,7 @@
-"""YAML as a way to write JSON: no tags, no dates, no `yes` for true, numbers as in JSON, no duplicate keys."""
+"""YAML as a way to write JSON.
+
+No tags, no dates, no `yes` for true, numbers as in JSON, no duplicate keys.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ PLAIN_WORDS = {
     "bool": (r"(?:true|True|TRUE|false|False|FALSE)", "tTfF"),
     "int": (r"[-+]?(?:0|[1-9][0-9]*)", "-+0123456789"),
     "float": (
-        r"[-+]?(?:(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)",
+        (
+            r"[-+]?(?:(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?"
+            r"|\.(?:inf|Inf|INF))|\.(?:nan|NaN|NAN)"
+        ),
         "-+.0123456789",
     ),
 }
@@ -41,9 +47,9 @@ JsonLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in rules if tag in (f"{TAG}null", f"{TAG}merge")]
     for first, rules in BaseLoader.yaml_implicit_resolvers.items()
 }
-for kind, (pattern, first_dead_letters) in PLAIN_WORDS.items():
+for kind, (pattern, first_characters) in PLAIN_WORDS.items():
     JsonLoader.add_implicit_resolver(
-        f"{TAG}{kind}", re.compile(rf"^(?:{pattern})$"), list(first_dead_letters)
+        f"{TAG}{kind}", re.compile(rf"^(?:{pattern})$"), list(first_characters)
     )
 
 
@@ -61,7 +67,10 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[str, Any]:
 
 
 def _merge(loader: Any, value: Any, key_node: yaml.Node, already: int) -> dict[str, Any]:
-    """`<<: *base` or `<<: [*first, *second]`: an earlier one wins, and what the mapping says itself wins over all."""
+    """The keys of `<<: *base` or `<<: [*first, *second]`.
+
+    An earlier one wins, and what the mapping says itself wins over all.
+    """
     bases = value if isinstance(value, list) else [value]
     if not all(isinstance(base, dict) for base in bases):
         refuse(
@@ -74,14 +83,20 @@ def _merge(loader: Any, value: Any, key_node: yaml.Node, already: int) -> dict[s
             "too_large",
             f"the document has too many values once every << is merged (line {_line(key_node)})",
         )
-    return {key: item for base in reversed(bases) for key, item in base.items()}
+    merged: dict[str, Any] = {}
+    for base in reversed(bases):
+        merged.update(base)
+    return merged
 
 
 def _key(loader: Any, key_node: yaml.Node) -> str:
     key = loader.construct_object(key_node, deep=True)
     if isinstance(key, dict):
-        message = f'text that begins with {{{{ must be in quotes: "{{{{ node.field }}}}" (line {_line(key_node)})'
-        refuse("malformed_yaml", f"not YAML: {message}")
+        refuse(
+            "malformed_yaml",
+            'not YAML: text that begins with {{ must be in quotes: "{{ node.field }}"'
+            f" (line {_line(key_node)})",
+        )
     if not isinstance(key, str):
         refuse(
             "key_not_text",
@@ -155,15 +170,15 @@ def _event_line(event: Any) -> int:
 def _explain(error: yaml.YAMLError, text: str) -> str:
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character)
-        return f"the character U+{code:04X} isn't allowed (line {text.count(chr(10), 0, error.position) + 1})"
+        line = text.count("\n", 0, error.position) + 1
+        return f"the character U+{code:04X} isn't allowed (line {line})"
+
     mark = getattr(error, "problem_mark", None)
     parts = [getattr(error, "context", None), getattr(error, "problem", None)]
-    said = ", ".join(part for part in parts if part) or str(error)
-    return (
-        f"{said} (line {mark.line + 1}, column {mark.column + 1}){_hint(mark, text)}"
-        if mark
-        else said
-    )
+    message = ", ".join(part for part in parts if part) or str(error)
+    if mark:
+        message += f" (line {mark.line + 1}, column {mark.column + 1}){_hint(mark, text)}"
+    return message
 
 
 def _hint(mark: Any, text: str) -> str:

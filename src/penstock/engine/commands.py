@@ -1,4 +1,7 @@
-"""What is to be written and done for one execution, collected over a batch of events and committed together."""
+"""Commands: what is to be written and done for one execution.
+
+They are collected over a batch of events and committed together.
+"""
 
 from __future__ import annotations
 
@@ -169,7 +172,7 @@ class Commands(msgspec.Struct):
     timer_changed: bool = False
     paused: bool | None = None
     """True: hand out no task of this execution; False: hand them out again."""
-    more: bool = False
+    has_more: bool = False
     """Ready nodes are left over: handle `Continued` after this commit."""
     finished: bool = False
     final_runs: Mapping[str, NodeRun] | None = None

@@ -28,19 +28,24 @@ OUTPUT_BYTES_MAX = 64 * 1024 * 1024
 def evaluate(handler: str, config: dict[str, Any], scope: Recorded, parents: list[str]) -> bytes:
     """The node's output as JSON. Raises `Missing` with a text for the user."""
     if handler == "input":
-        given = scope.input
-        return msgspec.json.encode({**config, **given} if isinstance(given, dict) else given)
+        value = scope.input
+        if isinstance(value, dict):
+            value = {**config, **value}
+        return msgspec.json.encode(value)
+
     if handler == "output":
         if config:
             return msgspec.json.encode(config)
         outputs = {node_id: scope.raw(node_id) for node_id in parents}
         size = sum(map(len, outputs.values()))
         if size > OUTPUT_BYTES_MAX:
-            told = f"the outputs of its parents have {size:,} bytes together; the limit is {OUTPUT_BYTES_MAX:,}"
-            raise Missing(f"{told}; name what is needed of them in its config")
-        return msgspec.json.encode(
-            {node_id: msgspec.Raw(output) for node_id, output in outputs.items()}
-        )
+            raise Missing(
+                f"the outputs of its parents have {size:,} bytes together;"
+                f" the limit is {OUTPUT_BYTES_MAX:,}; name what is needed of them in its config"
+            )
+        undecoded = {node_id: msgspec.Raw(output) for node_id, output in outputs.items()}
+        return msgspec.json.encode(undecoded)
+
     return msgspec.json.encode({"result": decide(config)})
 
 
@@ -55,11 +60,12 @@ def decide(config: dict[str, Any]) -> bool:
     try:
         return bool(compare(config["value_a"], config["value_b"]))
     except TypeError:
-        values = f"{_shown(config['value_a'])} {operator} {_shown(config['value_b'])}"
-        raise Missing(f"{values} can't be compared: the types differ") from None
+        left = _excerpt(config["value_a"])
+        right = _excerpt(config["value_b"])
+        raise Missing(f"{left} {operator} {right} can't be compared: the types differ") from None
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)[:60]
 
 
@@ -77,21 +83,24 @@ def _equal(a: Any, b: Any) -> bool:
     return True
 
 
-def _ordered(a: Any, b: Any) -> None:
-    numbers = all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value in (a, b)
-    )
-    if not numbers and not (isinstance(a, str) and isinstance(b, str)):
+def _check_ordered(a: Any, b: Any) -> None:
+    """Raises `TypeError` unless both are numbers or both are texts."""
+    are_texts = isinstance(a, str) and isinstance(b, str)
+    if not are_texts and not (_is_number(a) and _is_number(b)):
         raise TypeError
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
 def _less(a: Any, b: Any) -> bool:
-    _ordered(a, b)
+    _check_ordered(a, b)
     return bool(a < b)
 
 
 def _less_or_equal(a: Any, b: Any) -> bool:
-    _ordered(a, b)
+    _check_ordered(a, b)
     return bool(a <= b)
 
 

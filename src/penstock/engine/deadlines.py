@@ -49,7 +49,7 @@ def arm_execution(execution: Execution) -> None:
 
 
 def wake(execution: Execution, at: float) -> None:
-    """Set the stored timer, if it isn't set to an earlier time. A later one is set when that fires."""
+    """Set the stored timer, unless it is set to an earlier time: it is set again when it fires."""
     if execution.wake_at is None or at < execution.wake_at:
         execution.wake_at = at
         execution.commands.timer_changed = True
@@ -58,5 +58,5 @@ def wake(execution: Execution, at: float) -> None:
 
 def continue_later(execution: Execution) -> None:
     """Leave the rest to the next commit. The timer is for an owner that dies before it."""
-    execution.commands.more = True
+    execution.commands.has_more = True
     wake(execution, execution.now)

@@ -69,7 +69,7 @@ class TaskFailed(TaskEvent):
 
 
 class TaskLost(TaskEvent):
-    """The worker that had claimed the task is dead; or it was told to stop, and the handler wasn't done in time."""
+    """The worker that had claimed the task is dead, or was stopped before the handler was done."""
 
     interrupted: bool = False
     """The worker lived to hand it back, so the task can't be what ended it."""

@@ -43,7 +43,7 @@ def attempt_failed(
     failures.note(execution, run, error, is_last=False)
     seed = f"{execution.record.execution_id}:{run.node_id}"
     retry = execution.nodes[number].retry
-    delay = delay_seconds(retry, run.attempt, seed, asked=retry_after)
+    delay = delay_seconds(retry, run.attempt, seed, retry_after=retry_after)
     run.due_at = execution.now + delay
     move_node(execution, run, NodeState.RETRYING, error.category)
     if delay:

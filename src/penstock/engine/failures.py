@@ -76,6 +76,9 @@ def record_logs(execution: Execution, run: NodeRun, logs: str, *, is_last: bool)
         return
     run.logs_size += len(logs)
     if run.logs_size > LOGS_CHARACTERS_MAX and not is_last:
-        logs += "\n(this node has logged too much: of the attempts after this one only the last one's log is kept)"
+        logs += (
+            "\n(this node has logged too much:"
+            " of the attempts after this one only the last one's log is kept)"
+        )
     execution.commands.logs.append((run.node_id, run.attempt, logs))
     execution.commands.size += len(logs)

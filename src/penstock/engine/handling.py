@@ -47,7 +47,7 @@ def handle(execution: Execution, event: AnyEvent, now: float) -> Commands:
         return commands
     execution.now = now
     execution.inline_bytes = INLINE_BYTES_MAX
-    commands.more = False
+    commands.has_more = False
     EVENT_HANDLERS[type(event)](execution, event)
     follow_consequences(execution)
     return commands

@@ -30,7 +30,7 @@ def attempts_used(run: NodeRun) -> int:
 
 
 def record_loss(run: NodeRun, event: TaskLost, max_attempts: int) -> TaskError:
-    """Note on the node's record what the loss costs; answers the error to record for the attempt."""
+    """Note on the node's record what the loss costs; returns the error of the attempt."""
     run.worker_id = event.worker_id
     if event.interrupted:
         if run.uncounted < UNCOUNTED_MAX:

@@ -24,7 +24,8 @@ from penstock.engine.transitions import move_node
 if TYPE_CHECKING:
     from penstock.engine.state import Execution
 
-QUEUED, RUNNING = NodeState.QUEUED, NodeState.RUNNING
+QUEUED = NodeState.QUEUED
+RUNNING = NodeState.RUNNING
 
 
 def current_run(execution: Execution, event: TaskEvent) -> NodeRun | None:

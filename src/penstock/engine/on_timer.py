@@ -1,4 +1,4 @@
-"""A time has come that an execution waited for: retries, backstops, queue and execution timeouts."""
+"""Due deadlines of an execution: retries, backstops, queue timeouts and execution timeouts."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-"""What starting a node takes, when that is too much for a loop that others wait for: worked out elsewhere, handed in.
+"""Preparation: evaluating a node's condition and config in the sandbox, before the node starts.
 
-The core notes a `Preparation`: the node's condition and config with the recorded values that they refer to, undecoded.
-`run` works many of them out in a sandbox process; each gives a `Prepared`, which the core is given and acts on as if it
-had done the work itself. Nothing here is recorded: an owner that dies is followed by one that asks again.
+Only what may be expensive needs one: other executions wait for the loop. The core notes a
+`Preparation`: the node's condition and config with the recorded values that they refer to,
+undecoded. `run` works many of them out in a sandbox process; each gives a `Prepared`, which the
+core is given and acts on as if it had done the work itself. Nothing here is recorded: an owner that
+dies is followed by one that asks again.
 """
 
 from __future__ import annotations
@@ -63,14 +65,12 @@ class _Batch(msgspec.Struct):
 
 
 def failed(preparation: Preparation, message: str) -> Prepared:
-    what = (
-        "config"
-        if preparation.condition is None
-        else f"condition {preparation.condition.source[:80]!r}"
-    )
-    return Prepared(
-        "fail", error=TaskError(preparation.category, f"the {what} can't be evaluated: {message}")
-    )
+    """What an overrun of the sandbox makes of a preparation."""
+    what = "config"
+    if preparation.condition is not None:
+        what = f"condition {preparation.condition.source[:80]!r}"
+    error = TaskError(preparation.category, f"the {what} can't be evaluated: {message}")
+    return Prepared("fail", error=error)
 
 
 def parts_of(preparations: Sequence[Preparation]) -> list[bytes]:
@@ -85,29 +85,29 @@ def parts_of(preparations: Sequence[Preparation]) -> list[bytes]:
 def run(parts: Sequence[bytes]) -> Iterator[bytes]:
     """The job: a `Prepared` for each preparation."""
     batch = msgspec.msgpack.decode(parts[0], type=_Batch)
-    values = {name: msgspec.Raw(text) for name, text in zip(batch.names, parts[1:], strict=True)}
+    texts = zip(batch.names, parts[1:], strict=True)
+    values = {name: msgspec.Raw(text) for name, text in texts}
     decoded: dict[str, Any] = {}
-    converted = _converted(batch.preparations, values, decoded)
+    converted = _convert_shared(batch.preparations, values, decoded)
     for preparation in batch.preparations:
         prepared = prepare(preparation, _Values(preparation, values, decoded), converted)
         prepared.missing = tuple(preparation.missing)
         yield msgspec.msgpack.encode(prepared)
 
 
-def _converted(
+def _convert_shared(
     preparations: Sequence[Preparation], values: Mapping[str, msgspec.Raw], decoded: dict[str, Any]
 ) -> Converted:
     """What all their conditions look at, except those that look at what isn't there."""
-    aliases = {
-        name: found for preparation in preparations for name, found in preparation.aliases.items()
-    }
-    every = msgspec.structs.replace(preparations[0], aliases=aliases, missing={})
-    usable = [
-        it.condition
-        for it in preparations
-        if it.condition is not None and _can_share(it, it.condition)
-    ]
-    return Converted(usable, _Values(every, values, decoded))
+    aliases: dict[str, dict[str, str]] = {}
+    conditions: list[Condition] = []
+    for preparation in preparations:
+        aliases.update(preparation.aliases)
+        condition = preparation.condition
+        if condition is not None and _can_share(preparation, condition):
+            conditions.append(condition)
+    combined = msgspec.structs.replace(preparations[0], aliases=aliases, missing={})
+    return Converted(conditions, _Values(combined, values, decoded))
 
 
 def _can_share(preparation: Preparation, condition: Condition) -> bool:
@@ -119,21 +119,20 @@ def prepare(preparation: Preparation, scope: _Values, converted: Converted) -> P
         if not _is_true(preparation, scope, converted):
             return Prepared("skip")
     except (Missing, RecursionError) as error:
-        return _failed("condition", error)
+        return _fail("condition", error)
+
     if preparation.config is None:
         return Prepared("start")
     try:
-        return _resolved(preparation, preparation.config, scope)
+        return _resolve(preparation, preparation.config, scope)
     except (Missing, RecursionError) as error:
-        return _failed("config", error)
+        return _fail("config", error)
 
 
-def _failed(category: str, error: Exception) -> Prepared:
-    message = (
-        str(error)
-        if isinstance(error, Missing)
-        else "a value that it refers to is nested too deeply"
-    )
+def _fail(category: str, error: Exception) -> Prepared:
+    message = "a value that it refers to is nested too deeply"
+    if isinstance(error, Missing):
+        message = str(error)
     return Prepared("fail", error=TaskError(category, message))
 
 
@@ -141,29 +140,34 @@ def _is_true(preparation: Preparation, scope: _Values, converted: Converted) -> 
     condition = preparation.condition
     if condition is None:
         return True
-    return condition.decide(
-        converted if _can_share(preparation, condition) else condition.bind(scope), scope
-    )
+    if _can_share(preparation, condition):
+        return condition.decide(converted, scope)
+    return condition.decide(condition.bind(scope), scope)
 
 
-def _resolved(preparation: Preparation, config: Config, scope: _Values) -> Prepared:
+def _resolve(preparation: Preparation, config: Config, scope: _Values) -> Prepared:
     resolved, secrets = put_over(*config.resolve(scope), preparation.overrides)
     if not preparation.is_data:
         return Prepared("start", config=msgspec.json.encode(resolved), secrets=secrets)
     if preparation.handler == "decision":
-        resolved = msgspec.json.decode(
-            msgspec.json.encode(resolved)
-        )  # it compares what others only carry
-    return Prepared("start", output=evaluate(preparation.handler, resolved, scope, []))
+        # it compares what others only carry
+        resolved = msgspec.json.decode(msgspec.json.encode(resolved))
+    output = evaluate(preparation.handler, resolved, scope, [])
+    return Prepared("start", output=output)
 
 
 class _Values:
-    """Where references look, in the sandbox: recorded values, decoded only as far as somebody looks into them."""
+    """Where references look, in the sandbox: recorded values.
+
+    They are decoded only as far as somebody looks into them.
+    """
 
     def __init__(
         self, preparation: Preparation, values: Mapping[str, msgspec.Raw], decoded: dict[str, Any]
     ) -> None:
-        self._preparation, self._values, self._decoded = preparation, values, decoded
+        self._preparation = preparation
+        self._values = values
+        self._decoded = decoded
 
     def output(self, node_id: str) -> Any:
         if node_id in self._preparation.missing:

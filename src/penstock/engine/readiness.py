@@ -34,7 +34,10 @@ class Verdict(Enum):
 CLEANUP_RULES: frozenset[TriggerRule] = frozenset({"all_done", "one_failed"})
 """Nodes with these rules still run when an execution is failing fast."""
 
-_WAIT, _START, _SKIP, _SKIP_FAILED = Verdict.WAIT, Verdict.START, Verdict.SKIP, Verdict.SKIP_FAILED
+_WAIT = Verdict.WAIT
+_START = Verdict.START
+_SKIP = Verdict.SKIP
+_SKIP_FAILED = Verdict.SKIP_FAILED
 
 
 def verdict(
@@ -97,7 +100,7 @@ def outcome_of(node: PlanNode, run: NodeRun) -> Outcome:
 
 
 class Tally:
-    """For each node, how many of its dependencies are unsettled, succeeded and failed: all that fan-in is."""
+    """For each node, how many of its dependencies are unsettled, succeeded and failed."""
 
     __slots__ = ("_added_children", "failures", "successes", "unsettled")
 
@@ -111,16 +114,19 @@ class Tally:
     def settle(
         self, node: PlanNode, number: int, outcome: Outcome, nodes: Sequence[PlanNode] | None = None
     ) -> Iterable[int]:
-        """Count a settled node for its children; with `nodes`, answers which of them may now be decided."""
+        """Count a settled node for its children; returns those that may now be decided.
+
+        Without `nodes`, returns all children.
+        """
         children = node.children
         if self._added_children:
             children = (*children, *self._added_children.get(number, ()))
         unsettled = self.unsettled
         counted = self.successes if outcome is Outcome.SUCCESS else self.failures
-        more = outcome is not Outcome.SKIP
+        increment = outcome is not Outcome.SKIP
         for child in children:
             unsettled[child] -= 1
-            counted[child] += more
+            counted[child] += increment
         if nodes is None or outcome is Outcome.FAILURE:
             return children
         return [
@@ -145,11 +151,9 @@ class Tally:
             self._added_children.setdefault(parent, []).append(number)
 
     def verdict(self, node: PlanNode, number: int) -> Verdict:
-        unsettled, successes, failures = (
-            self.unsettled[number],
-            self.successes[number],
-            self.failures[number],
-        )
+        unsettled = self.unsettled[number]
+        successes = self.successes[number]
+        failures = self.failures[number]
         if not (unsettled or failures) and successes and node.rule == "all_success":
             return _START  # what nearly every node comes to
         return verdict(node.rule, len(node.dependencies), unsettled, successes, failures)

@@ -1,4 +1,4 @@
-"""Reused outputs: nodes that an earlier execution of the chain has completed are recorded, never run.
+"""Reused outputs: nodes that an earlier execution has completed are recorded, never run.
 
 They come first, before anything else is decided, so that no node is asked whether it may start
 while the outcome of one before it is still to be written down. What one commit doesn't take waits

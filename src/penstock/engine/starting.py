@@ -1,4 +1,8 @@
-"""Starting a node whose rule lets it: its condition, its config, then a task or, for data nodes, the output itself."""
+"""Starting a node whose trigger rule lets it.
+
+Its condition is evaluated and its config resolved; then a task is dispatched or, for a data node,
+the output is computed at once.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +30,10 @@ if TYPE_CHECKING:
     from penstock.engine.state import Execution
 
 
-COMPILED_BYTES, LOOP_BYTES = 10, 32
-"""What a character of a program that isn't compiled yet counts as, and a byte that a comprehension
-looks at.
-"""
+COMPILED_BYTES = 10
+"""What a character of a program that isn't compiled yet counts as."""
+LOOP_BYTES = 32
+"""What a byte that a comprehension looks at counts as."""
 PREPARATION_BYTES_MAX = 128 * 1024 * 1024
 """Of all values that one node refers to."""
 
@@ -76,7 +80,7 @@ class Outputs:
 
 
 def start(execution: Execution, number: int) -> None:
-    """Start a node that has become ready, the next attempt of one that waited for it, or a returned task again."""
+    """Start a node that has become ready, its next attempt, or its returned task again."""
     node = execution.nodes[number]
     if (node.needs or node.is_data) and _lacks_blobs(execution, node):
         execution.blocked.append(number)
@@ -84,18 +88,21 @@ def start(execution: Execution, number: int) -> None:
     run = execution.runs.get(node.node_id)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
-    if execution.prepared and (prepared := _prepared(execution, node)) is not None:
-        _use(execution, number, run, prepared)
-    elif (
+
+    needs_no_evaluation = (
         node.condition is None and node.fixed_config is not None and not node.is_data
-    ) or _is_cheap(execution, node):
+    )
+    prepared = _take_prepared(execution, node) if execution.prepared else None
+    if prepared is not None:
+        _use_prepared(execution, number, run, prepared)
+    elif needs_no_evaluation or _is_cheap(execution, node):
         _start_now(execution, number, run)
     else:
-        _have_prepared(execution, number, run)
+        _request_preparation(execution, number, run)
 
 
-def _prepared(execution: Execution, node: PlanNode) -> Prepared | None:
-    """What was worked out for the node, unless more is known by now."""
+def _take_prepared(execution: Execution, node: PlanNode) -> Prepared | None:
+    """The result of the node's preparation, unless more is known by now."""
     prepared = execution.prepared.pop(node.node_id, None)
     if prepared is None or any(node_id in execution.outputs for node_id in prepared.missing):
         return None
@@ -108,19 +115,16 @@ def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
         try:
             is_true = _is_true(execution, node.condition)
         except Missing as error:
-            fail_node(
-                execution,
-                number,
-                open_run(execution, number),
-                TaskError(ErrorCategory.CONDITION, str(error)),
-            )
+            run = open_run(execution, number)
+            fail_node(execution, number, run, TaskError(ErrorCategory.CONDITION, str(error)))
             return
         if is_true is None:
-            _have_prepared(execution, number, run)
+            _request_preparation(execution, number, run)
             return
         if not is_true:
             skip(execution, number, Reason.CONDITION_FALSE)
             return
+
     if run is None:
         run = open_run(execution, number)
     if node.is_data:
@@ -130,7 +134,7 @@ def _start_now(execution: Execution, number: int, run: NodeRun | None) -> None:
 
 
 def _is_cheap(execution: Execution, node: PlanNode) -> bool:
-    """Whether what has to be decoded and compiled to start the node is little enough; then it is counted."""
+    """Whether little has to be decoded and compiled to start the node; then it is counted."""
     cost = node.config.size
     condition = node.condition
     if condition is not None:
@@ -150,11 +154,12 @@ def _is_cheap(execution: Execution, node: PlanNode) -> bool:
 
 
 def _is_true(execution: Execution, condition: Condition) -> bool | None:
-    """None if it may look at more than is cheap. Raises `Missing`."""
+    """The condition's result; None if it may look at more than is cheap. Raises `Missing`."""
     scope = Outputs(execution)
     values = condition.bind(scope)
     size = size_of(values, condition.inline_bytes)
-    cost = size * LOOP_BYTES if condition.inline_bytes <= INLINE_LOOP_BYTES else size
+    has_loop = condition.inline_bytes <= INLINE_LOOP_BYTES
+    cost = size * LOOP_BYTES if has_loop else size
     if size > condition.inline_bytes or cost > execution.inline_bytes:
         return None
     execution.inline_bytes -= cost
@@ -167,48 +172,56 @@ def _text_of(execution: Execution, node_id: str) -> bytes | None:
     return execution.loaded[node_id] if isinstance(value, Blob) else value
 
 
-def _have_prepared(execution: Execution, number: int, run: NodeRun | None) -> None:
+def _request_preparation(execution: Execution, number: int, run: NodeRun | None) -> None:
     """Note what has to be worked out before this node can start."""
     node = execution.nodes[number]
     scope = Outputs(execution)
-    values: dict[str, bytes] = {INPUT: execution.record.input} if node.uses_input else {}
+    values: dict[str, bytes] = {}
     missing: dict[str, str] = {}
+    if node.uses_input:
+        values[INPUT] = execution.record.input
     for node_id in node.needs:
         try:
             values[node_id] = scope.raw(node_id)
         except Missing as error:
             missing[node_id] = str(error)
+
+    needs_config = bool(node.config.slots) or node.handler == "input"
     preparation = Preparation(
         node.node_id,
         node.handler,
         node.is_data,
         condition=node.condition if run is None else None,
-        config=node.config if node.config.slots or node.handler == "input" else None,
+        config=node.config if needs_config else None,
         overrides=execution.record.overrides.get(node.node_id, {}),
         aliases={node_id: dict(scope.aliases(node_id)) for node_id in node.needs},
         execution=dict(scope.execution),
         missing=missing,
         values=values,
     )
+
     size = sum(map(len, values.values()))
     if size > PREPARATION_BYTES_MAX:
-        message = f"it refers to {size:,} bytes of outputs and input; the limit is {PREPARATION_BYTES_MAX:,}"
-        fail_node(
-            execution,
-            number,
-            run or open_run(execution, number),
-            TaskError(preparation.category, message),
+        message = (
+            f"it refers to {size:,} bytes of outputs and input;"
+            f" the limit is {PREPARATION_BYTES_MAX:,}"
         )
+        run = run or open_run(execution, number)
+        fail_node(execution, number, run, TaskError(preparation.category, message))
         return
+
     execution.unprepared[node.node_id] = preparation
     execution.preparing.add(number)
 
 
-def _use(execution: Execution, number: int, run: NodeRun | None, prepared: Prepared) -> None:
+def _use_prepared(
+    execution: Execution, number: int, run: NodeRun | None, prepared: Prepared
+) -> None:
     """Go on with what was worked out for this node."""
     if prepared.outcome == "skip":
         skip(execution, number, Reason.CONDITION_FALSE)
         return
+
     if run is None:
         run = open_run(execution, number)
     if prepared.error is not None:
@@ -230,27 +243,24 @@ def _lacks_blobs(execution: Execution, node: PlanNode) -> bool:
     needed = set(node.needs)
     if node.is_data and not node.config.value:
         needed.update(execution.nodes[parent].node_id for parent in node.dependencies)
-    missing = {
-        node_id: value
-        for node_id in needed
-        if isinstance(value := execution.outputs.get(node_id), Blob)
-        and node_id not in execution.loaded
-    }
-    execution.wanted.update(missing)
-    return bool(missing)
+
+    lacks = False
+    for node_id in needed:
+        value = execution.outputs.get(node_id)
+        if isinstance(value, Blob) and node_id not in execution.loaded:
+            execution.wanted[node_id] = value
+            lacks = True
+    return lacks
 
 
 def _evaluate(execution: Execution, number: int, run: NodeRun) -> None:
-    node, scope = execution.nodes[number], Outputs(execution)
+    node = execution.nodes[number]
+    scope = Outputs(execution)
+    parents = [execution.nodes[parent].node_id for parent in node.dependencies]
+    with_output = [node_id for node_id in parents if node_id in execution.outputs]
     try:
         config, _ = resolve(execution, node, scope)
-        parents = [execution.nodes[parent].node_id for parent in node.dependencies]
-        output = evaluate(
-            node.handler,
-            config,
-            scope,
-            [node_id for node_id in parents if node_id in execution.outputs],
-        )
+        output = evaluate(node.handler, config, scope, with_output)
     except Missing as error:
         fail_node(execution, number, run, TaskError(ErrorCategory.CONFIG, str(error)))
         return
@@ -272,31 +282,35 @@ def _dispatch(
     secrets: tuple[SecretText, ...] = ()
     config: Value
     if prepared is not None and prepared.config is not None:
-        config, secrets = prepared.config, prepared.secrets
+        config = prepared.config
+        secrets = prepared.secrets
     elif node.fixed_config is not None and node.node_id not in record.overrides:
         config = node.fixed_config
     else:
         try:
             resolved, secrets = resolve(execution, node, Outputs(execution))
         except Missing as error:
-            fail_node(
-                execution,
-                execution.numbers[node.node_id],
-                run,
-                TaskError(ErrorCategory.CONFIG, str(error)),
-            )
+            number = execution.numbers[node.node_id]
+            fail_node(execution, number, run, TaskError(ErrorCategory.CONFIG, str(error)))
             return
         config = msgspec.json.encode(resolved)
-    again = run.state is NodeState.QUEUED
-    if not again:
+
+    is_returned = run.state is NodeState.QUEUED
+    if not is_returned:
         run.attempt += 1
-        run.queued_at, run.started_at, run.due_at, run.worker_id = execution.now, None, None, None
-    outputs, nodes = execution.outputs, execution.nodes
-    inputs = [
-        (node_id, outputs[node_id])
-        for parent in node.dependencies
-        if (node_id := nodes[parent].node_id) in outputs
-    ]
+        run.queued_at = execution.now
+        run.started_at = None
+        run.due_at = None
+        run.worker_id = None
+
+    outputs = execution.outputs
+    nodes = execution.nodes
+    inputs: list[tuple[str, Value]] = []
+    for parent in node.dependencies:
+        node_id = nodes[parent].node_id
+        if node_id in outputs:
+            inputs.append((node_id, outputs[node_id]))
+
     commands = execution.commands
     commands.size += sum([len(value) for _, value in inputs if type(value) is bytes])
     if type(config) is bytes:
@@ -321,7 +335,8 @@ def _dispatch(
             record.lenient_config,
         )
     )
-    if again:
+
+    if is_returned:
         run.reason = None
         commands.nodes[run.node_id] = run
         return

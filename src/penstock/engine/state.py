@@ -1,9 +1,9 @@
 """One run of one version: its state in memory, and how it is loaded.
 
 The fields that are stored are `record`, `runs` (a record per node that has left PENDING) and
-`outputs`. Everything else (how many parents of each node are unsettled, which nodes are ready, which
-deadlines lie ahead) is derived from these when an execution is loaded, so it can't disagree with
-them. This module has the fields and no behaviour: `handling` says where that is.
+`outputs`. Everything else (how many parents of each node are unsettled, which nodes are ready,
+which deadlines lie ahead) is derived from these when an execution is loaded, so it can't disagree
+with them. This module has the fields and no behaviour: `handling` says where that is.
 """
 
 from __future__ import annotations

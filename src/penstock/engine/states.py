@@ -14,7 +14,7 @@ How an execution ends, and what its `error` is then:
     COMPLETED   no node failed, or only optional ones    none
     FAILED      every node has ended, one has failed     the first failure, with its node
     FAILED      out of time, or broken                   the time-out or what broke, without a node
-    CANCELLED   cancelled before one of the above        the first failure until then, if there was one
+    CANCELLED   cancelled before one of the above        the first failure until then, if any
 
 A cancel wins over a failure that has not ended the execution yet (`continue`, or clean-up that
 still runs): the execution did not get to its own end. The failure stays visible in `error` and on
@@ -49,7 +49,8 @@ class ExecutionState(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-_N, _E = NodeState, ExecutionState
+_N = NodeState
+_E = ExecutionState
 
 NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
     _N.PENDING: frozenset(

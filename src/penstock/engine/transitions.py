@@ -1,7 +1,7 @@
 """Transitions: the only code that writes the state of a node or of an execution.
 
-Each function goes by the table in `states`: what isn't in it raises `InvalidTransition`. Each change
-of state gives one history line. `tests/tidy` checks that no other module assigns a state.
+Each function goes by the table in `states`: what isn't in it raises `InvalidTransition`. Each
+change of state gives one history line. `tests/tidy` checks that no other module assigns a state.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def move_execution(execution: Execution, state: ExecutionState, reason: str | No
 def fail_from_records(
     record: ExecutionRecord, runs: Mapping[str, NodeRun], last_seq: int, message: str, now: float
 ) -> Commands:
-    """Fail an execution that can't be handled any more, from its records alone: no plan, no rules."""
+    """Fail an execution that can't be handled any more, from its records alone, without a plan."""
     commands = Commands(record.execution_id, record=record, finished=True, final_runs=runs)
     for run in runs.values():
         if run.state in NODE_ENDS:
@@ -102,8 +102,8 @@ def begin_generation(
 
     What workers still do for the old generation has no effect then. What was handed out is handed
     out again, with the same attempt: the loss is nobody's failure. A node that ran goes back by the
-    table (RUNNING, RETRYING, QUEUED); one that was queued stays so. The tasks themselves follow when
-    the execution is loaded and continued, as for tasks that were returned.
+    table (RUNNING, RETRYING, QUEUED); one that was queued stays so. The tasks themselves follow
+    when the execution is loaded and continued, as for tasks that were returned.
 
     Changes the records, and returns the history lines that go with it.
     """

@@ -466,7 +466,7 @@ class PartitionOwner:
                     else self._cache.pop(execution_id)
                 )
                 self._failing.discard(execution_id)
-            elif commands.more:
+            elif commands.has_more:
                 self._continue.add(execution_id)
         if self._observer is not None:
             self._observer(plan, changes, ended)

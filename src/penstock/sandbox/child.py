@@ -34,14 +34,17 @@ SHOWN_CHARACTERS = 500
 
 
 def main() -> None:
-    memory_bytes, modules = int(sys.argv[1]), sys.argv[2:]
+    memory_bytes = int(sys.argv[1])
+    modules = sys.argv[2:]
     for module in modules:
         import_module(module)
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    requests = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
     _restrict(memory_bytes)
     _silence()
     answers.write(READY)
     answers.flush()
+
     try:
         while (header := _read(requests)) is not None:
             _work(msgspec.msgpack.decode(header, type=Header), requests, answers)
@@ -65,9 +68,8 @@ def _restrict(memory_bytes: int) -> None:
     os.nice(NICENESS)
     score = Path("/proc/self/oom_score_adj")
     if score.exists():
-        score.write_text(
-            "1000", encoding="ascii"
-        )  # if the machine runs out of memory, this process goes first
+        # if the machine runs out of memory, this process goes first
+        score.write_text("1000", encoding="ascii")
 
 
 def _address_space() -> int:
@@ -76,7 +78,8 @@ def _address_space() -> int:
     Where the system doesn't say, a value that is certainly enough to begin with.
     """
     try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        statm = Path("/proc/self/statm").read_text(encoding="ascii")
+        pages = int(statm.split()[0])
     except (OSError, ValueError):
         return 1 << 30
     return pages * os.sysconf("SC_PAGE_SIZE")
@@ -100,13 +103,10 @@ def _work(header: Header, requests: BinaryIO, answers: BinaryIO) -> None:
             _limit(header.seconds)
     except (MemoryError, BrokenPipeError):
         raise
-    except Exception as error:  # noqa: BLE001 -- told to whoever asked
+    except Exception as error:  # noqa: BLE001 -- reported to the caller
         _limit(0.0)
-        _say(
-            answers,
-            FAILED,
-            f"{type(error).__name__}: {error}"[:SHOWN_CHARACTERS].encode("utf-8", "replace"),
-        )
+        text = f"{type(error).__name__}: {error}"[:SHOWN_CHARACTERS]
+        _say(answers, FAILED, text.encode("utf-8", "replace"))
     else:
         _limit(0.0)
         _say(answers, DONE, b"")

@@ -1,7 +1,8 @@
 """What is said between the pool and its child processes: frames of a length and that many bytes.
 
-pool → child    a header (msgpack), then each part of the job child → pool    ANSWER and the bytes
-of one answer, as often as the function yields; then DONE, or FAILED and a text
+pool → child    a header (msgpack), then each part of the job
+child → pool    ANSWER and the bytes of one answer, as often as the function yields;
+                then DONE, or FAILED and a text
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from penstock.errors import PenstockError
 LENGTH = struct.Struct("<Q")
 READY = b"\x06"
 """What a child says when it has imported what it needs."""
-ANSWER, DONE, FAILED = b"a", b"d", b"f"
+ANSWER = b"a"
+DONE = b"d"
+FAILED = b"f"
 EXIT_OUT_OF_MEMORY = 77
 
 JobFunction = Callable[[Sequence[bytes]], Iterator[bytes]]
@@ -68,5 +71,5 @@ async def call(sandbox: Sandbox, job: Job) -> bytes:
 
 def find(function: str) -> JobFunction:
     module, _, name = function.partition(":")
-    found: JobFunction = getattr(import_module(module), name)
-    return found
+    job_function: JobFunction = getattr(import_module(module), name)
+    return job_function

@@ -1,4 +1,7 @@
-"""The sandbox without processes and without limits, for tests and simulations whose loop doesn't wait for pipes."""
+"""The sandbox without processes and without limits.
+
+For tests and simulations, whose loop doesn't wait for pipes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A few child processes with limits, started when the first job needs one, and whose turn it is to use them."""
+"""The sandbox's pool: a few child processes with limits, and whose turn it is to use them.
+
+A process is started when the first job needs one.
+"""
 
 from __future__ import annotations
 
@@ -59,12 +62,11 @@ class SandboxPool:
     def __init__(
         self, *, processes: int, seconds: float, memory_bytes: int, answer_bytes_max: int
     ) -> None:
-        self._seconds, self._memory_bytes, self._answer_bytes_max = (
-            seconds,
-            memory_bytes,
-            answer_bytes_max,
-        )
-        self._turns, self._large_turns = Turns(processes), Turns(1)
+        self._seconds = seconds
+        self._memory_bytes = memory_bytes
+        self._answer_bytes_max = answer_bytes_max
+        self._turns = Turns(processes)
+        self._large_turns = Turns(1)
         self._idle: list[asyncio.subprocess.Process] = []
         self._children: set[asyncio.subprocess.Process] = set()
         """All that may still live."""
@@ -88,7 +90,8 @@ class SandboxPool:
             self._large_turns.give_back()
 
     async def _run(self, job: Job) -> AsyncGenerator[bytes]:
-        answered = killed = 0
+        answered = 0
+        killed = 0
         while True:
             await self._turns.take(job.turn)
             try:
@@ -116,9 +119,9 @@ class SandboxPool:
 
     async def _attempt(self, job: Job) -> AsyncIterator[bytes]:
         child = await self._child()
+        seconds = job.seconds or self._seconds
         is_done = False
         try:
-            seconds = job.seconds or self._seconds
             sending = asyncio.ensure_future(_send(child, job, seconds))
             try:
                 async for answer in self._answers(child, seconds):
@@ -129,9 +132,8 @@ class SandboxPool:
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)
         except (asyncio.IncompleteReadError, ConnectionError):
-            raise _reason(
-                await child.wait(), job.seconds or self._seconds, self._memory_bytes
-            ) from None
+            returncode = await child.wait()
+            raise _reason(returncode, seconds, self._memory_bytes) from None
         finally:
             if is_done:
                 self._idle.append(child)
@@ -147,11 +149,13 @@ class SandboxPool:
             try:
                 async with asyncio.timeout(patience):
                     head = await stdout.readexactly(LENGTH.size + 1)
-                    size, kind = LENGTH.unpack(head[: LENGTH.size])[0], head[LENGTH.size :]
+                    (size,) = LENGTH.unpack(head[: LENGTH.size])
+                    kind = head[LENGTH.size :]
                     if size > self._answer_bytes_max:
-                        limit = _shown_bytes(self._answer_bytes_max)
+                        limit = _format_bytes(self._answer_bytes_max)
                         raise Overrun(
-                            f"the result has {size:,} bytes; the limit is {limit} (output_max_bytes)"
+                            f"the result has {size:,} bytes;"
+                            f" the limit is {limit} (output_max_bytes)"
                         )
                     data = await stdout.readexactly(size)
             except TimeoutError:
@@ -168,6 +172,7 @@ class SandboxPool:
             child = self._idle.pop()
             if child.returncode is None:
                 return child
+
         while True:
             starting = asyncio.create_task(self._spawn())
             self._starting.add(starting)
@@ -175,13 +180,11 @@ class SandboxPool:
             try:
                 return await asyncio.shield(starting)
             except asyncio.CancelledError:
-                starting.add_done_callback(
-                    self._add_idle
-                )  # half a start can't be taken back; somebody else will need it
+                # half a start can't be taken back; another job will need it
+                starting.add_done_callback(self._add_idle)
                 raise
-            except (
-                OSError
-            ) as error:  # too many processes, or no memory for one: no fault of the job's
+            except OSError as error:
+                # too many processes, or no memory for one: no fault of the job's
                 log.warning("can't start a sandbox process, trying again: %s", error)
                 await asyncio.sleep(SPAWN_RETRY_SECONDS)
 
@@ -210,9 +213,8 @@ class SandboxPool:
         try:
             await stdout.readexactly(len(READY))
         except asyncio.IncompleteReadError:
-            raise ChildProcessError(
-                f"it ended with {await child.wait()} before it was ready"
-            ) from None
+            returncode = await child.wait()
+            raise ChildProcessError(f"it ended with {returncode} before it was ready") from None
         except BaseException:
             _kill(child)
             raise
@@ -229,7 +231,10 @@ def sandbox_of(settings: Settings, processes: int | None = None) -> SandboxPool:
 
 
 def request_sandbox_of(settings: Settings) -> SandboxPool:
-    """For bodies and inputs of requests: one process of their own, so that no workflow's expressions wait for them."""
+    """A pool for bodies and inputs of requests.
+
+    It has one process of its own, so that no workflow's expressions wait for it.
+    """
     return sandbox_of(settings, processes=1)
 
 
@@ -253,9 +258,8 @@ def _reason(returncode: int, seconds: float, memory_bytes: int) -> Exception:
     if name in TIME_SIGNALS:
         return Overrun(f"it took more than {seconds:g} s of computing time (expression_seconds)")
     if returncode == EXIT_OUT_OF_MEMORY or name in MEMORY_SIGNALS:
-        return Overrun(
-            f"it needed more than {_shown_bytes(memory_bytes)} of memory (expression_memory_bytes)"
-        )
+        limit = _format_bytes(memory_bytes)
+        return Overrun(f"it needed more than {limit} of memory (expression_memory_bytes)")
     return _ChildKilledError(f"ended with {name or returncode}")
 
 
@@ -266,7 +270,7 @@ def _signal_name(returncode: int) -> str:
         return ""
 
 
-def _shown_bytes(count: int) -> str:
+def _format_bytes(count: int) -> str:
     mib = count / (1024 * 1024)
     return f"{mib:g} MiB" if mib >= 1 else f"{count:,} bytes"
 
@@ -280,10 +284,11 @@ def _kill(child: asyncio.subprocess.Process) -> None:
 
 
 async def _end(child: asyncio.subprocess.Process) -> None:
-    """Until nothing of it is left, its pipes included."""
+    """End a child, and wait until nothing of it is left, its pipes included."""
     _kill(child)
     await child.wait()
-    stdin, stdout = child.stdin, child.stdout
+    stdin = child.stdin
+    stdout = child.stdout
     if stdin is not None:
         stdin.close()
     if stdout is not None:
@@ -292,7 +297,7 @@ async def _end(child: asyncio.subprocess.Process) -> None:
 
 
 class Turns:
-    """So many at once; of those who wait, one of each name after another."""
+    """A fair limit to concurrency: of those who wait, one of each name after another."""
 
     def __init__(self, concurrency: int) -> None:
         self._free = concurrency
@@ -308,7 +313,7 @@ class Turns:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.give_back()  # it was given the turn and can't use it any more
+                self.give_back()  # it got the turn and can't use it any more
             raise
 
     def give_back(self) -> None:

@@ -47,12 +47,13 @@ class Exposition(Collector):
             collector(registry=self.registry)
 
     async def render(self) -> bytes:
-        ask = self._metrics.levels
-        try:
-            self._levels = await ask() if ask is not None else None
-        except StoreError as error:
-            log.warning("metrics without gauges: %s", error)
-            self._levels = None
+        self._levels = None
+        read_levels = self._metrics.levels
+        if read_levels is not None:
+            try:
+                self._levels = await read_levels()
+            except StoreError as error:
+                log.warning("metrics without gauges: %s", error)
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
@@ -62,18 +63,19 @@ class Exposition(Collector):
             yield from self._gauges(self._levels)
 
     def _counters(self) -> Iterator[Metric]:
-        it = self._metrics
-        tasks: _Values = {
-            (name, outcome): n for name, counts in it.tasks.items() for outcome, n in counts.items()
-        }
+        metrics = self._metrics
+        tasks: dict[tuple[str, ...], int] = {}
+        for handler, counts in metrics.tasks.items():
+            for outcome, count in counts.items():
+                tasks[handler, outcome] = count
         yield _total(
-            "executions_started", "Executions that have begun to run", it.executions_started
+            "executions_started", "Executions that have begun to run", metrics.executions_started
         )
         yield _counter(
             "executions_finished",
             "Executions that have ended",
             ("state",),
-            _single(it.executions_finished),
+            _single(metrics.executions_finished),
         )
         yield _counter(
             "tasks",
@@ -85,67 +87,80 @@ class Exposition(Collector):
             "retries",
             "Attempts among them that weren't the first",
             ("handler",),
-            _single(it.retries),
+            _single(metrics.retries),
         )
         yield _counter(
-            "dead_letters", "Nodes that failed for good", ("handler",), _single(it.dead_letters)
+            "dead_letters",
+            "Nodes that failed for good",
+            ("handler",),
+            _single(metrics.dead_letters),
         )
-        yield _total("tasks_lost", "Tasks taken back from dead workers", it.tasks_lost)
+        yield _total("tasks_lost", "Tasks taken back from dead workers", metrics.tasks_lost)
         yield _total(
             "loop_blocked",
             "Times that a handler blocked this worker's loop for over a second",
-            it.loop_blocked,
+            metrics.loop_blocked,
         )
         yield _total(
-            "recovered", "Unfinished executions that a new owner has looked at", it.recovered
+            "recovered", "Unfinished executions that a new owner has looked at", metrics.recovered
         )
         yield _total(
             "swept",
             "Executions whose start got lost and was found by the sweeper; stays 0",
-            it.swept,
+            metrics.swept,
         )
         yield _total(
             "fenced",
             "Times that an owner was refused because its partition had moved on",
-            it.fenced,
+            metrics.fenced,
         )
         yield _total(
-            "archived", "Finished executions that were brought into the cold store", it.archived
+            "archived",
+            "Finished executions that were brought into the cold store",
+            metrics.archived,
         )
         yield _total(
-            "checkpointed", "Copies of running executions in the cold store", it.checkpointed
+            "checkpointed", "Copies of running executions in the cold store", metrics.checkpointed
         )
         yield _total(
-            "rebuilt", "Executions that came back after the hot store lost its data", it.rebuilt
+            "rebuilt",
+            "Executions that came back after the hot store lost its data",
+            metrics.rebuilt,
         )
         yield _total(
-            "rebuilds", "Partitions that were built again from the cold store", it.rebuilds
+            "rebuilds", "Partitions that were built again from the cold store", metrics.rebuilds
         )
         yield _total(
-            "rewritten", "Executions whose row the cold store had lost; stays 0", it.rewritten
+            "rewritten", "Executions whose row the cold store had lost; stays 0", metrics.rewritten
         )
         yield _total(
             "cold_store_went_back",
             "Times that the cold store knew less than it had acknowledged; stays 0",
-            it.cold_store_went_back,
+            metrics.cold_store_went_back,
         )
 
     def _histograms(self) -> Iterator[Metric]:
-        it = self._metrics
+        metrics = self._metrics
         yield _histogram(
-            "hop_seconds", "From the decision that a node may start to its start", it.hop_seconds
+            "hop_seconds",
+            "From the decision that a node may start to its start",
+            metrics.hop_seconds,
         )
         yield _histogram(
-            "queue_wait_seconds", "From the commit of a task to its start", it.queue_wait_seconds
+            "queue_wait_seconds",
+            "From the commit of a task to its start",
+            metrics.queue_wait_seconds,
         )
-        yield _histogram("commit_seconds", "From a decision until it is durable", it.commit_seconds)
         yield _histogram(
-            "commit_executions", "Executions that one commit changes", it.commit_executions
+            "commit_seconds", "From a decision until it is durable", metrics.commit_seconds
+        )
+        yield _histogram(
+            "commit_executions", "Executions that one commit changes", metrics.commit_executions
         )
         yield _histogram(
             "archive_seconds",
             "From the end of an execution until it is archived",
-            it.archive_seconds,
+            metrics.archive_seconds,
         )
 
     def _gauges(self, levels: Levels) -> Iterator[Metric]:

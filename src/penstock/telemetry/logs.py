@@ -1,11 +1,9 @@
 """One pipeline for everything that is logged: ours, the libraries', the handlers'.
 
-A record is one line.
+A record is one line. Our code logs through `logging`, and so does everybody else's.
+`configure_logging` puts one handler on the root logger:
 
-Our code logs through `logging`, and so does everybody else's. `configure_logging` puts one handler
-on the root logger:
-
-    {"timestamp":"…","level":"info","logger":"mail","event":"no answer","execution_id":"…","node_id":"a","attempt":2}
+    {"timestamp":"…","level":"info","logger":"mail","event":"no answer","execution_id":"…",…}
 
 - Inside a handler's run the attempt's ids are on every line, also from threads and from tasks that
   it started.
@@ -54,10 +52,13 @@ class LineHandler(logging.StreamHandler[TextIO]):
     def format(self, record: logging.LogRecord) -> str:
         try:
             return super().format(record)
-        except Exception as error:  # noqa: BLE001 -- a log call with the wrong arguments must not fail its caller
-            shown = f"can't be logged ({type(error).__name__}): {_repr(record.msg)} {_repr(record.args)}"
+        except Exception as error:  # noqa: BLE001 -- wrong arguments must not fail the caller
+            message = (
+                f"can't be logged ({type(error).__name__}):"
+                f" {_repr(record.msg)} {_repr(record.args)}"
+            )
             plain = logging.LogRecord(
-                record.name, record.levelno, record.pathname, record.lineno, shown, None, None
+                record.name, record.levelno, record.pathname, record.lineno, message, None, None
             )
             return super().format(plain)
 
@@ -68,17 +69,20 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:
     Called again, it replaces what it set up before.
     """
     restore_logging()
-    root, target = logging.getLogger(), stream or sys.stderr
+    root = logging.getLogger()
+    target = stream or sys.stderr
     form = settings.log_format
     if form == "auto":
         form = "console" if target.isatty() else "json"
+    renderers: list[Processor] = [_in_order, _to_json]
+    if form == "console":
+        renderers = _console(colors=target.isatty())
+
     handler = LineHandler(target, root.level)
     handler.setLevel(settings.log_level)
-    handler.setFormatter(
-        _formatter(_console(colors=target.isatty()) if form == "console" else [_in_order, _to_json])
-    )
-    # never above WARNING: what a handler logs is kept with its attempt, however quiet the service
-    # is
+    handler.setFormatter(_formatter(renderers))
+    # never above WARNING: what a handler logs is stored with its attempt, however quiet the
+    # service is
     root.setLevel(min(handler.level, logging.WARNING))
     root.addHandler(handler)
     structlog.configure(
@@ -91,7 +95,9 @@ def configure_logging(settings: Settings, stream: TextIO | None = None) -> None:
 def restore_logging() -> None:
     """As it was before `configure_logging`."""
     root = logging.getLogger()
-    for handler in [each for each in root.handlers if isinstance(each, LineHandler)]:
+    for handler in list(root.handlers):
+        if not isinstance(handler, LineHandler):
+            continue
         root.removeHandler(handler)
         root.setLevel(handler.root_level)
         structlog.reset_defaults()
@@ -102,8 +108,11 @@ def escaped(text: str) -> str:
     return _CONTROLS.sub(_escape, text)
 
 
-def _escape(found: re.Match[str]) -> str:
-    return repr(found[0])[1:-1] if found[0] < "\x80" else f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    character = match[0]
+    if character < "\x80":
+        return repr(character)[1:-1]
+    return f"\\u{ord(character):04x}"
 
 
 def _formatter(renderers: list[Processor]) -> logging.Formatter:
@@ -174,23 +183,21 @@ def _repr(value: Any) -> str:
 
 
 def _in_order(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    return {**{name: event.pop(name) for name in _FIRST if name in event}, **event}
+    first = {name: event.pop(name) for name in _FIRST if name in event}
+    return {**first, **event}
 
 
 def _to_json(_logger: WrappedLogger, _method: str, event: Mapping[str, Any]) -> str:
     """ASCII only: JSON's own escapes leave nothing that could end a line or act on a terminal."""
     try:
         return json.dumps(event, default=_repr, allow_nan=False, separators=(",", ":"))
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):  # NaN, keys that aren't text, something that contains itself
-        shown = {
+    except (TypeError, ValueError, RecursionError):
+        # NaN, keys that aren't text, something that contains itself
+        texts = {
             str(name): value if isinstance(value, str) else _repr(value)
             for name, value in event.items()
         }
-        return json.dumps(shown, separators=(",", ":"))
+        return json.dumps(texts, separators=(",", ":"))
 
 
 def _console(*, colors: bool) -> list[Processor]:
@@ -201,18 +208,22 @@ def _console(*, colors: bool) -> list[Processor]:
 
 
 def _make_safe(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    safe: EventDict = {escaped(str(name)): _shown(value) for name, value in event.items()}
+    safe: EventDict = {escaped(str(name)): _for_console(value) for name, value in event.items()}
     for name in _FIRST:
         if name in event:
             safe[name] = escaped(str(event[name]))
     for name in ("exception", "stack"):
         if name in event:
-            safe[name] = "\n".join(INDENT + escaped(line) for line in str(event[name]).split("\n"))
+            lines = str(event[name]).split("\n")
+            safe[name] = "\n".join(INDENT + escaped(line) for line in lines)
     return safe
 
 
 class _Verbatim:
-    """The renderer shows what it doesn't know by its `repr`; a text it might quote and escape once more."""
+    """A text that the renderer writes as it is.
+
+    It writes what it doesn't know by its `repr`; a plain text it might quote and escape once more.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -221,11 +232,13 @@ class _Verbatim:
         return self._text
 
 
-def _shown(value: Any) -> Any:
-    """Quoted where it could be read as more than one value."""
+def _for_console(value: Any) -> Any:
+    """A value as the console has it, quoted where it could be read as more than one value."""
     if isinstance(value, _PLAIN):
         return value
     if not isinstance(value, str):
         return _Verbatim(escaped(_repr(value)))
     text = escaped(value)
-    return text if _WORD.fullmatch(text) else _Verbatim('"' + text.replace('"', '\\"') + '"')
+    if _WORD.fullmatch(text):
+        return text
+    return _Verbatim('"' + text.replace('"', '\\"') + '"')

@@ -60,7 +60,8 @@ class Histogram:
 
     def observe(self, *values: float) -> None:
         """Negative ones are two clocks that differ a little."""
-        counts, bounds = self.counts, self.bounds
+        counts = self.counts
+        bounds = self.bounds
         for value in values:
             counts[bisect_left(bounds, value)] += 1
             if value > 0.0:
@@ -77,19 +78,21 @@ class Labels:
         self._names.update(names)
 
     def of(self, name: str) -> str:
-        if name not in self._names:
-            if (
-                len(self._names) >= LABEL_VALUES_MAX
-                or len(name) > LABEL_CHARACTERS_MAX
-                or not name.isprintable()
-            ):
-                return OTHER
-            self._names.add(name)
+        """The label's value for a name."""
+        if name in self._names:
+            return name
+        is_full = len(self._names) >= LABEL_VALUES_MAX
+        if is_full or len(name) > LABEL_CHARACTERS_MAX or not name.isprintable():
+            return OTHER
+        self._names.add(name)
         return name
 
 
 class Metrics:
-    """One per process, made by whoever starts it, and given to the orchestrator, the worker and the API."""
+    """The counters of one process.
+
+    Made by whoever starts the process, and given to the orchestrator, the worker and the API.
+    """
 
     def __init__(self) -> None:
         self.executions_started = 0
@@ -103,21 +106,26 @@ class Metrics:
         self.recovered = 0
         self.swept = 0
         self.fenced = 0
-        self.archived, self.checkpointed, self.rebuilt = 0, 0, 0
-        """Executions that went to the cold store, and those that came back from it."""
+        self.archived = 0
+        self.checkpointed = 0
+        self.rebuilt = 0
+        """Executions that came back from the cold store."""
         self.rebuilds = 0
         """Partitions of a hot store that were built again from the cold one."""
         self.rewritten = 0
         self.cold_store_went_back = 0
-        self.hop_seconds, self.queue_wait_seconds = Histogram(SECONDS), Histogram(SECONDS)
-        self.commit_seconds, self.commit_executions = Histogram(SECONDS), Histogram(EXECUTIONS)
+        self.hop_seconds = Histogram(SECONDS)
+        self.queue_wait_seconds = Histogram(SECONDS)
+        self.commit_seconds = Histogram(SECONDS)
+        self.commit_executions = Histogram(EXECUTIONS)
         self.archive_seconds = Histogram(SECONDS)
-        self.handlers, self.queues = Labels(), Labels()
+        self.handlers = Labels()
+        self.queues = Labels()
         self.levels: Callable[[], Awaitable[Levels]] | None = None
-        """Asked at each scrape, if there is somebody to ask."""
+        """Called at each scrape, if it is set."""
 
     def task_ended(self, handler: str, outcome: str, attempt: int) -> None:
-        """Told by a worker."""
+        """Count an attempt that has ended; called by the worker."""
         counts = self.tasks.get(handler)
         if counts is None:
             handler = self.handlers.of(handler)

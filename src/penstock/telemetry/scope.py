@@ -15,7 +15,7 @@ class Scope(Protocol):
 
     @property
     def marks(self) -> Mapping[str, str | int]:
-        """What each of its log lines and its span carry: `execution_id`, `node_id`, `attempt` and others."""
+        """What its log lines and span carry: `execution_id`, `node_id`, `attempt` and others."""
 
     @property
     def trace(self) -> str:
