@@ -122,7 +122,7 @@ def test_an_allowed_address_may_be_called(address):
 def test_no_setting_opens_a_metadata_address(address):
     everything = ["0.0.0.0/0", "::/0", address, "metadata.test"]
     text = refusal(AddressPolicy(private=True, allow=everything), address, "metadata.test")
-    assert text.endswith("is refused: cloud metadata, which no setting opens")
+    assert text.endswith("is refused: cloud metadata, which no setting allows")
 
 
 def test_a_refusal_says_which_address_and_which_setting():
@@ -135,7 +135,7 @@ def test_a_refusal_says_which_address_and_which_setting():
         "To allow it, set PENSTOCK_HTTP_ALLOW=127.0.0.1, or a name or network that covers it"
     )
     assert refusal(AddressPolicy(), "169.254.169.254") == (
-        "the address 169.254.169.254 is refused: cloud metadata, which no setting opens"
+        "the address 169.254.169.254 is refused: cloud metadata, which no setting allows"
     )
 
 

@@ -215,7 +215,7 @@ class TestTheConfig:
             *(
                 (
                     {"headers": {name: "x"}},
-                    f"headers.{name}: set by the client, never by a document",
+                    f"headers.{name}: the HTTP client sets this header; remove it",
                 )
                 for name in (
                     "Content-Length",
@@ -227,7 +227,7 @@ class TestTheConfig:
                     "TE",
                 )
             ),
-            ({"headers": {"X-A": "1", "x-a": "2"}}, "headers.x-a: given twice"),
+            ({"headers": {"X-A": "1", "x-a": "2"}}, "headers.x-a: the header is given twice"),
             ({"headers": {"X-A": {}}}, "headers.X-A must be text, a number or a boolean"),
             ({"headers": "X-A: b"}, "headers must be an object"),
             ({"params": [1]}, "params must be an object"),

@@ -302,8 +302,8 @@ class TestProviders:
 @pytest.mark.parametrize(
     ("config", "text"),
     [
-        ({}, "give prompt or messages, one of them"),
-        ({"prompt": "a", "messages": []}, "give prompt or messages, one of them"),
+        ({}, "give either prompt or messages"),
+        ({"prompt": "a", "messages": []}, "give either prompt or messages"),
         ({"prompt": "a"}, "the config has no model"),
         (
             {"messages": [], "model": "m"},

@@ -76,7 +76,7 @@ class TestTransform:
 
     @pytest.mark.parametrize("config", [{"value": 1, "expression": "1"}, {"value": 1, "input": 1}])
     def test_takes_one_of_value_expression_and_input(self, config):
-        assert failed(Terminal, transform, config) == "give value, expression or input, one of them"
+        assert failed(Terminal, transform, config) == "give only one of value, expression and input"
 
     def test_gives_its_parents_outputs_without_a_config(self):
         assert run(transform, {}, inputs=[("a", b'{"x":1}')]) == {"result": {"a": {"x": 1}}}
@@ -144,7 +144,7 @@ class TestTransform:
                 "the expression 'zz.n' can't be read: 'zz.n' is unknown (parents of this node: a)",
             ),
             ("a.zz", "the expression 'a.zz' can't be evaluated: "),
-            ("1.0 / 0.0", "the expression gives inf, which JSON can't hold"),
+            ("1.0 / 0.0", "the result of the expression is inf, which JSON can't represent"),
             (
                 "a.m.all(x, a.m.all(y, true))",
                 "the expression 'a.m.all(x, a.m.all(y, true))' can't be evaluated: ",
@@ -202,7 +202,7 @@ class TestMocks:
     def test_refuse_what_the_real_ones_refuse(self):
         assert failed(Terminal, mock_http, {"url": 7}).startswith("url must be text")
         both = {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}
-        assert failed(Terminal, mock_llm, both) == "give prompt or messages, one of them"
+        assert failed(Terminal, mock_llm, both) == "give either prompt or messages"
 
     def test_repeat_the_prompt(self):
         output = run(mock_llm, {"prompt": "Write a letter", "model": "m"})
