@@ -132,7 +132,8 @@ async def read_answer(
 ) -> msgspec.Raw | None:
     """The handler's output, made in the sandbox of a large answer.
 
-    None for a small one, which can be read on the worker's loop. Raises `Terminal` for one that goes over the sandbox's limits.
+    None for a small one, which can be read on the worker's loop. Raises `Terminal` for one that
+    goes over the sandbox's limits.
     """
     if len(response.body) <= INLINE_BYTES:
         return None
