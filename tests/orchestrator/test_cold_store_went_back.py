@@ -224,7 +224,7 @@ def test_what_was_to_begin_and_no_store_knows_is_said_loudly(
 
     with caplog.at_level(logging.ERROR, "penstock.orchestrator"):
         asyncio.run(scenario())
-    assert "no store knows them" in caplog.text
+    assert "no store has them" in caplog.text
 
 
 def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:

@@ -46,7 +46,7 @@ def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
 
     with caplog.at_level(logging.WARNING, "penstock.orchestrator"):
         asyncio.run(scenario())
-    assert "is looked for later: away" in caplog.text
+    assert "is put off: away" in caplog.text
 
 
 def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(
