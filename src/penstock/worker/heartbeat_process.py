@@ -69,8 +69,9 @@ class Worker:
     def _state(self) -> str:
         """The worker's process state, as `ps` writes it; empty if it can't be known."""
         try:
-            # pathlib would have to be imported, see above
-            with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+            # not by pathlib, which would have to be imported
+            path = f"/proc/{self.pid}/stat"
+            with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
                 text = file.read()
         except OSError:
             return self._ask_ps()
@@ -82,10 +83,12 @@ class Worker:
 
         command = ["ps", "-o", "stat=", "-p", str(self.pid)]
         try:
-            ended = subprocess.run(command, capture_output=True, check=False, text=True)  # noqa: S603
+            ps = subprocess.run(  # noqa: S603
+                command, capture_output=True, check=False, text=True
+            )
         except OSError:
             return ""
-        return ended.stdout.strip()
+        return ps.stdout.strip()
 
     def ask_for_stacks(self) -> None:
         os.kill(self.pid, DUMP_SIGNAL)

@@ -1,4 +1,4 @@
-"""Heartbeats of a worker whose loop is blocked: a process beside it (`heartbeat_process`) sends them.
+"""Heartbeats of a worker whose loop is blocked: `heartbeat_process`, beside it, sends them.
 
 The loop sends heartbeats too, all the time, so a process that can't be started or has died leaves
 the worker as it would be without one. It is started again, and both are logged.
