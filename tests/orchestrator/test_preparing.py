@@ -273,7 +273,8 @@ def test_a_large_config_is_kept_before_the_owner_commits():
 
     async def work() -> None:
         desk = Desk(inline_max_bytes=1000)
-        put, putting = desk.stores.blobs.put, []
+        put = desk.stores.blobs.put
+        putting = []
 
         async def note(data: bytes) -> Blob:
             putting.append(asyncio.current_task())

@@ -128,11 +128,11 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each question may take as long as a connection that nobody answers, and all others wait for it."""
-    asked = 0
+    calls = 0
 
     async def slow(_: Blob) -> bytes:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         raise StoreUnavailable("away")
 
     async def scenario() -> None:
@@ -150,7 +150,7 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
             ]
         )
         await desk.drain(owner)
-        assert asked == 1
+        assert calls == 1
 
     asyncio.run(scenario())
 

@@ -15,7 +15,8 @@ BaseLoop = asyncio.selector_events.BaseSelectorEventLoop
 def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The addresses that asyncio was told to connect to; those outside loopback are recorded and not connected."""
     tried: list[str] = []
-    connect, lookup = BaseLoop.sock_connect, socket.getaddrinfo
+    connect = BaseLoop.sock_connect
+    lookup = socket.getaddrinfo
 
     async def only_loopback(loop: Any, sock: socket.socket, address: Any) -> None:
         if sock.family in {socket.AF_INET, socket.AF_INET6}:
