@@ -1,4 +1,7 @@
-"""The desk of a partition's owner: executions in a store in memory, a clock that the test moves, owners one by one."""
+"""The desk of a partition's owner, for tests.
+
+It has a store in memory, a clock that the test moves, and one owner after another.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks where nobody takes them: moved to where somebody does, given up in the end, or waited for; never silently."""
+"""Tasks that nobody takes are moved to another queue, given up in the end, or waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the owner comes by an execution that hasn't begun, or has begun and not yet recorded all that it keeps."""
+"""How the owner loads an execution that hasn't begun, or hasn't recorded all that it reuses."""
 
 import asyncio
 from collections.abc import Collection

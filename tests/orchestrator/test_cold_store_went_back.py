@@ -1,4 +1,7 @@
-"""The cold store is put back to an older copy: what runs goes on, is archived, and its only copy is never removed."""
+"""The cold store is put back to an older copy.
+
+What runs goes on and is archived, and its only copy is never removed.
+"""
 
 import asyncio
 import logging

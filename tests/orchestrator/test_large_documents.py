@@ -1,4 +1,4 @@
-"""A document that takes long to compile: the other executions of its partition don't wait for it."""
+"""A document that takes long to compile doesn't hold up other executions of its partition."""
 
 from __future__ import annotations
 

@@ -157,7 +157,10 @@ def test_an_owner_whose_lease_was_taken_commits_nothing_and_stops() -> None:
 def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_again(
     when: str,
 ) -> None:
-    """Whether it happened or not, the decision is made once: nothing is dispatched twice, nothing is forgotten."""
+    """Whether the commit happened or not, the decision is made once.
+
+    Nothing is dispatched twice, and nothing is forgotten.
+    """
 
     async def scenario() -> None:
         desk = Desk()

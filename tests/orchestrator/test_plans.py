@@ -1,4 +1,4 @@
-"""Plans: compiled once, with what handlers ask for; again only when one of them asks for something else."""
+"""Plans are compiled once, and again only when the defaults of their handlers change."""
 
 import asyncio
 import json

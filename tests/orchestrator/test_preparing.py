@@ -1,4 +1,4 @@
-"""A condition or a config that is worked out beside the owner's loop, whatever happens to the owner meanwhile."""
+"""Preparations run beside the owner's loop, whatever happens to the owner meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two servers of the hot store, each with an owner for the same partition: only one of them counts."""
+"""Two servers of the hot store, each with an owner for the same partition: only one counts."""
 
 import asyncio
 import logging

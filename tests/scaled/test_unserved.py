@@ -1,4 +1,4 @@
-"""What nobody runs is visible at once: in /health, on the node, in the list of queues; on every store."""
+"""Tasks that nobody runs show in /health, on the node and in the list of queues, on every store."""
 
 from __future__ import annotations
 

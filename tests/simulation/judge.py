@@ -1,4 +1,4 @@
-"""What must be true, whatever happened: looked at from outside, in the handlers' notes and the store's records."""
+"""The judge: what must be true whatever happened, seen in handlers' notes and store records."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Story:
             self._outcomes[line.node_id] += 1
 
     def _count_loss(self, line: Any) -> None:
-        """The first worker that dies never takes a node's last attempt; one that is stopped takes none."""
+        """A first loss is never of a node's last attempt; a worker that is stopped loses none."""
         if line.reason == "interrupted":
             self._spared[line.node_id] += 1
             return

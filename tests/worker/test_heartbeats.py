@@ -1,4 +1,4 @@
-"""The process beside a worker, and the watch over its loop: when they speak, and when they must be silent."""
+"""The process beside a worker, and the watch over its loop: when they speak, when they don't."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler has logged so far can be read while it runs; and that costs short tasks nothing."""
+"""The log of a handler can be read while it runs; that costs short tasks nothing."""
 
 from __future__ import annotations
 
