@@ -1,4 +1,7 @@
-"""The desk of a partition's owner: executions in a store in memory, a clock that the test moves, owners one by one."""
+"""The desk of a partition's owner, for tests.
+
+It has a store in memory, a clock that the test moves, and one owner after another.
+"""
 
 from __future__ import annotations
 
@@ -85,15 +88,15 @@ class Desk:
         ).version
         return plan
 
-    async def start(self, nodes: list[dict[str, Any]], given: Any = None, **fields: Any) -> str:
+    async def start(self, nodes: list[dict[str, Any]], value: Any = None, **fields: Any) -> str:
         """An accepted execution whose start is in the inbox."""
-        name = await self.record_intent(await self.workflow(nodes, **fields), given)
+        name = await self.record_intent(await self.workflow(nodes, **fields), value)
         await self.stores.hot.append([ExecutionStarted(name)])
         return name
 
-    async def record_intent(self, plan: Plan, given: Any = None) -> str:
+    async def record_intent(self, plan: Plan, value: Any = None) -> str:
         name = f"execution-{next(self._numbers)}"
-        text = json.dumps(given or {}).encode()
+        text = json.dumps(value or {}).encode()
         record = ExecutionRecord(
             name, plan.name, plan.version, ExecutionState.PENDING, text, self.now
         )

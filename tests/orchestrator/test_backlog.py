@@ -1,4 +1,4 @@
-"""Tasks where nobody takes them: moved to where somebody does, given up in the end, or waited for; never silently."""
+"""Tasks that nobody takes are moved to another queue, given up in the end, or waited for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from penstock.stores.base import Offer
 from tests.orchestrator.desk import Desk, node
 
 LIMIT_SECONDS = 60.0
-USUAL, SPECIAL = HandlerDefaults(), HandlerDefaults(queue="special")
+USUAL = HandlerDefaults()
+SPECIAL = HandlerDefaults(queue="special")
 
 
 class Hall(Desk):
@@ -57,7 +58,7 @@ class Hall(Desk):
         await self.drain(self.owner)
 
     async def queues(self) -> dict[str, int]:
-        return {each.queue: each.waiting for each in await self.stores.queue.backlog(0)}
+        return {backlog.queue: backlog.waiting for backlog in await self.stores.queue.backlog(0)}
 
 
 def in_the_hall(scenario: Callable[[Hall], Awaitable[None]]) -> None:

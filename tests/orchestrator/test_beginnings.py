@@ -1,4 +1,4 @@
-"""How the owner comes by an execution that hasn't begun, or has begun and not yet recorded all that it keeps."""
+"""How the owner loads an execution that hasn't begun, or hasn't recorded all that it reuses."""
 
 import asyncio
 from collections.abc import Collection
@@ -105,7 +105,7 @@ def test_the_intents_of_a_whole_batch_are_read_at_once() -> None:
         names = [await desk.start([node("a")]) for _ in range(20)]
         read = _count_intents(desk)
         assert len(await desk.work(await desk.own())) == 20
-        assert [sorted(asked) for asked in read] == [sorted(names)]
+        assert [sorted(execution_ids) for execution_ids in read] == [sorted(names)]
 
     asyncio.run(scenario())
 

@@ -1,4 +1,7 @@
-"""The cold store is put back to an older copy: what runs goes on, is archived, and its only copy is never removed."""
+"""The cold store is put back to an older copy.
+
+What runs goes on and is archived, and its only copy is never removed.
+"""
 
 import asyncio
 import logging
@@ -39,7 +42,8 @@ def test_what_ends_without_a_row_is_archived_into_a_new_one(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         names = [await desk.start(diamond()) for _ in range(5)]
@@ -58,7 +62,8 @@ def test_what_ends_without_a_row_is_archived_into_a_new_one(
 
 def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_cancelled() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         name = await desk.start(diamond())
@@ -77,7 +82,8 @@ def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_ca
 
 def test_dead_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         name = await desk.start(
@@ -106,7 +112,8 @@ def test_an_end_of_which_the_hot_store_has_nothing_is_not_archived(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         owner = await _owner(desk)
         older = desk.stores.cold_image()
         name = await desk.start([node("a")])
@@ -125,7 +132,8 @@ def test_an_end_of_which_the_hot_store_has_nothing_is_not_archived(
 
 def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_again() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         owner = await _owner(desk)
         over, runs = [await desk.start(diamond()) for _ in range(2)]
         await desk.drain(owner)
@@ -149,7 +157,7 @@ def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_ag
         assert (task.execution_id, task.node_id, task.attempt) == (over, "a", 1)
         assert task.generation > 2
         assert await desk.states(runs) == {"a": "QUEUED"}, "what runs isn't touched"
-        await desk.succeed([task, *(each for each in tasks if each.execution_id == runs)])
+        await desk.succeed([task, *(other for other in tasks if other.execution_id == runs)])
         await desk.work(again)
         await desk.archiver(again).drain()
         assert {str(desk.row(name).record.state) for name in (over, runs)} == {"COMPLETED"}
@@ -166,7 +174,8 @@ def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself(
     monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a")])
@@ -195,7 +204,8 @@ def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(
         name = await desk.start([node("a"), node("b", "a")])
         await desk.drain(owner)
         (task,) = await desk.fetch()
-        lost, desk.stores.cold._workflows = desk.stores.cold._workflows, {}
+        lost = desk.stores.cold._workflows
+        desk.stores.cold._workflows = {}
         desk.plans = Plans(desk.stores.cold, lambda: WORK)
         later = await _owner(desk, "owner-1")
         await desk.succeed([task])
@@ -224,7 +234,7 @@ def test_what_was_to_begin_and_no_store_knows_is_said_loudly(
 
     with caplog.at_level(logging.ERROR, "penstock.orchestrator"):
         asyncio.run(scenario())
-    assert "no store knows them" in caplog.text
+    assert "no store has them" in caplog.text
 
 
 def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
@@ -235,7 +245,9 @@ def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
         name = await desk.record_intent(plan)
         intent = await desk.stores.cold.intent(name)
         assert intent is not None
-        intent.idempotency_key, intent.request_hash, intent.key_scope = "order-17", "hash", "key-1"
+        intent.idempotency_key = "order-17"
+        intent.request_hash = "hash"
+        intent.key_scope = "key-1"
         desk.stores.cold._write(intent)
         await desk.stores.hot.append([ExecutionStarted(name)])
         await desk.drain(owner)

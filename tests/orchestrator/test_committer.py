@@ -1,4 +1,4 @@
-"""While a commit is being written, the next batch is decided; nothing of that may show before its time."""
+"""While a commit is being written, the next batch is decided; none of that may show too early."""
 
 from __future__ import annotations
 
@@ -152,7 +152,8 @@ class watching:  # noqa: N801 -- reads as a word in a `with`
     """Notes which executions were handled, and which kinds of events."""
 
     def __init__(self, names: set[str], kinds: set[str] | None = None) -> None:
-        self._names, self._kinds = names, kinds if kinds is not None else set()
+        self._names = names
+        self._kinds = kinds if kinds is not None else set()
 
     def __enter__(self) -> None:
         self._patch = pytest.MonkeyPatch()
@@ -170,7 +171,10 @@ class watching:  # noqa: N801 -- reads as a word in a `with`
 
 
 def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_complaint() -> None:
-    """Its owner is cancelled again while it waits for it: the store knows what became of it, asyncio keeps still."""
+    """Its owner is cancelled again while it waits for the commit.
+
+    The store knows what became of it, and asyncio doesn't complain.
+    """
 
     class Away:
         def __init__(self) -> None:
@@ -185,7 +189,8 @@ def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_complaint() -> 
             lambda _, context: complaints.append(context["message"])
         )
         store = Away()
-        committer = Committer(store, Lease(0, "", "", 0, 0), lambda *_: None, None)  # type: ignore[arg-type]
+        lease = Lease(0, "", "", 0, 0)
+        committer = Committer(store, lease, lambda *_: None, None)  # type: ignore[arg-type]
         await committer.begin([], 1)
         ending = asyncio.create_task(committer.end())
         await let_others_run()

@@ -1,4 +1,4 @@
-"""A document that takes long to compile: the other executions of its partition don't wait for it."""
+"""A document that takes long to compile doesn't hold up other executions of its partition."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_cancel_meanwhile_is_not_lost() -> None:
         await desk.drain(owner)
         await go_on(desk, owner, goes_on)
         ended = [commands for changes in desk.changes for commands in changes if commands.finished]
-        assert [(each.execution_id, each.record and each.record.state) for each in ended] == [
+        assert [(end.execution_id, end.record and end.record.state) for end in ended] == [
             (large, "CANCELLED")
         ]
 

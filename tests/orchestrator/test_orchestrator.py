@@ -111,7 +111,7 @@ def test_commits_that_fail_or_whose_answer_is_lost_cost_no_execution_and_no_seco
             shop.fail_commits(lambda _: when if next(turns) % 2 else None)
             started = [await shop.engine.start(DIAMOND) for _ in range(20)]
             async with asyncio.timeout(PATIENCE_SECONDS):
-                results = await asyncio.gather(*(each.result() for each in started))
+                results = await asyncio.gather(*(execution.result() for execution in started))
             assert {result.state for result in results} == {"COMPLETED"}
             assert shop.failed >= 2
             assert set(shop.calls.values()) == {1}
@@ -170,7 +170,8 @@ def test_an_owner_that_breaks_is_followed_by_another(
 ) -> None:
     async def scenario() -> None:
         async with _shop(opened(tmp_path)) as shop:
-            next_due, left = shop.stores.hot.next_due, iter(range(3))
+            next_due = shop.stores.hot.next_due
+            left = iter(range(3))
 
             async def breaks(partition: int) -> float | None:
                 if next(left, None) is not None:
@@ -326,7 +327,7 @@ def test_an_accepted_execution_whose_start_was_lost_runs(
 
 
 def test_what_finishes_within_the_grace_period_of_a_clean_stop_is_recorded(tmp_path: Path) -> None:
-    """The handler has run and its outcome was reported: the next process must not have to run it again."""
+    """The handler has run and its outcome was reported: the next process must not run it again."""
 
     async def stop_while_it_runs() -> list[str]:
         shop = Shop(SqliteStores(tmp_path / "store.db"))

@@ -157,12 +157,16 @@ def test_an_owner_whose_lease_was_taken_commits_nothing_and_stops() -> None:
 def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_again(
     when: str,
 ) -> None:
-    """Whether it happened or not, the decision is made once: nothing is dispatched twice, nothing is forgotten."""
+    """Whether the commit happened or not, the decision is made once.
+
+    Nothing is dispatched twice, and nothing is forgotten.
+    """
 
     async def scenario() -> None:
         desk = Desk()
         name = await desk.start(diamond())
-        real, losing = desk.stores.hot.commit, True
+        real = desk.stores.hot.commit
+        losing = True
 
         async def lose(plan: CommitPlan) -> None:
             if when == "after" or not losing:
@@ -171,7 +175,8 @@ def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_aga
                 raise StoreUnavailable("no answer")
 
         desk.stores.hot.commit = lose  # type: ignore[method-assign]
-        tasks, lost = [], 0
+        tasks = []
+        lost = 0
         for turn in range(20):
             owner = await desk.own("owner")
             losing = turn % 2 == 0
@@ -184,7 +189,7 @@ def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_aga
             await desk.succeed(fetched)
         assert lost >= 2
         assert sorted(key_of(task) for task in tasks) == sorted(
-            (name, each, 1, 1) for each in "abcd"
+            (name, node_id, 1, 1) for node_id in "abcd"
         )
         assert await desk.state(name) == "COMPLETED"
 
@@ -224,9 +229,9 @@ def test_a_zombie_worker_changes_nothing_after_its_task_was_taken_back() -> None
         name = await desk.start([node("a")])
         owner = await desk.own()
         await desk.drain(owner)
-        (given,) = await desk.stores.queue.fetch("zombie", {"work"}, 1)
+        (zombie_task,) = await desk.stores.queue.fetch("zombie", {"work"}, 1)
         assert await desk.stores.queue.reap(0, owner.lease.token, "zombie") == 1
-        stale = TaskSucceeded(*key_of(given), "zombie", 1.0, b'"stale"')
+        stale = TaskSucceeded(*key_of(zombie_task), "zombie", 1.0, b'"stale"')
         await desk.stores.queue.report("zombie", [stale])
         assert desk.stores.hot.inbox_depth() == 1
         await desk.drain(owner)
@@ -241,7 +246,8 @@ def test_a_zombie_worker_changes_nothing_after_its_task_was_taken_back() -> None
 def test_large_configs_travel_as_blobs_that_are_there_before_the_commit() -> None:
     async def scenario() -> None:
         desk = Desk(inline_max_bytes=1000)
-        small, large = {"text": "x" * 900}, {"text": "x" * 1100}
+        small = {"text": "x" * 900}
+        large = {"text": "x" * 1100}
         await desk.start([node("small", config=small), node("large", config=large)])
         real = desk.stores.hot.commit
         seen: list[bytes] = []
@@ -376,7 +382,9 @@ def test_an_exception_in_the_core_fails_that_execution_and_no_other(
         names = [await desk.start(diamond()) for _ in range(3)]
         _spoil(
             monkeypatch,
-            lambda it, event: it.record.execution_id == names[1] and isinstance(event, kind),
+            lambda execution, event: (
+                execution.record.execution_id == names[1] and isinstance(event, kind)
+            ),
         )
         with caplog.at_level(logging.ERROR):
             await desk.work(await desk.own())
@@ -413,7 +421,9 @@ def test_an_exception_after_a_large_output_was_fetched_fails_that_execution_and_
         )
         _spoil(
             monkeypatch,
-            lambda it, event: it.record.execution_id == bad and isinstance(event, Continued),
+            lambda execution, event: (
+                execution.record.execution_id == bad and isinstance(event, Continued)
+            ),
         )
         await _insist(desk, owner)
         assert (await desk.state(bad), await desk.state(good)) == ("FAILED", "COMPLETED")
@@ -446,11 +456,14 @@ def test_an_execution_that_cannot_be_loaded_fails_and_no_other(
 def test_an_execution_whose_workflow_is_gone_fails_and_no_other() -> None:
     async def scenario() -> None:
         desk = Desk()
-        gone = await desk.start([node("a")], name="gone")
+        without_workflow = await desk.start([node("a")], name="gone")
         healthy = await desk.start([node("a")], name="kept")
         del desk.stores.cold._workflows["gone"]
         await _insist(desk, await desk.own("owner"))
-        assert (await desk.state(gone), await desk.state(healthy)) == ("FAILED", "COMPLETED")
+        assert (await desk.state(without_workflow), await desk.state(healthy)) == (
+            "FAILED",
+            "COMPLETED",
+        )
 
     asyncio.run(scenario())
 

@@ -1,4 +1,4 @@
-"""Plans: compiled once, with what handlers ask for; again only when one of them asks for something else."""
+"""Plans are compiled once, and again only when the defaults of their handlers change."""
 
 import asyncio
 import json
@@ -92,7 +92,8 @@ def test_a_worker_that_came_after_the_last_plan_is_known_to_the_next() -> None:
 
 def test_only_plans_whose_handlers_ask_for_something_else_are_compiled_again() -> None:
     async def scenario(desk: Desk) -> None:
-        old, other = await desk.plan("resize"), await desk.plan("other")
+        old = await desk.plan("resize")
+        other = await desk.plan("other")
         await desk.cold.remember_handlers({"resize": GPU})
         assert await desk.plan("resize") is old  # nothing is read for an execution
         await desk.plans.learn()
@@ -128,9 +129,9 @@ def test_plans_of_large_documents_make_room_for_each_other(monkeypatch: pytest.M
 
 def test_a_plan_that_was_compiled_elsewhere_is_looked_at_once() -> None:
     async def scenario(desk: Desk) -> None:
-        given = compile_document(document("resize"), allow_unknown_handlers=True).plan
-        given.version = 1
-        desk.plans.put(given)
+        compiled = compile_document(document("resize"), allow_unknown_handlers=True).plan
+        compiled.version = 1
+        desk.plans.put(compiled)
         await desk.cold.remember_handlers({"resize": GPU})
         await desk.plans.learn()
         new = await desk.plan("resize")

@@ -1,4 +1,7 @@
-"""What is copied together is no more than memory and a transaction can take; one that is too large stops nobody."""
+"""Copies are made in portions that memory and a transaction can take.
+
+An execution that is too large stops no other.
+"""
 
 import asyncio
 import logging
@@ -29,7 +32,8 @@ def _watch(
     why: Callable[[Sequence[Copy]], Exception | None] | None = None,
 ) -> list[Sequence[Copy]]:
     """What is put into the cold store, which fails with what `why` answers."""
-    put, seen = desk.stores.rows.put_copies, list[Sequence[Copy]]()
+    put = desk.stores.rows.put_copies
+    seen = list[Sequence[Copy]]()
 
     async def watch(partition: int, number: int, copies: Sequence[Copy], **named: Any) -> Written:
         error = why(copies) if why is not None else None
@@ -61,20 +65,21 @@ def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
         desk = TieredDesk()
         owner, names = await _run(desk, 40)
         seen = _watch(desk, monkeypatch)
-        changes, asked = desk.stores.tiering.hot.changes, list[int]()
+        changes = desk.stores.tiering.hot.changes
+        counts = list[int]()
 
-        async def count(those: Collection[str]) -> Any:
-            asked.append(len(those))
-            return await changes(those)
+        async def count(execution_ids: Collection[str]) -> Any:
+            counts.append(len(execution_ids))
+            return await changes(execution_ids)
 
         monkeypatch.setattr(desk.stores.tiering.hot, "changes", count)
         await desk.archiver(owner).drain()
         assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
         assert max(map(_size, seen)) <= 5000
         assert max(map(len, seen)) > 1, "a transaction for each would cost too much"
-        assert max(asked) == asked[0] == 8
-        assert set(asked[1:]) <= {1, 2, 4, 8}
-        assert 4 in asked, "it has learned how large they are"
+        assert max(counts) == counts[0] == 8
+        assert set(counts[1:]) <= {1, 2, 4, 8}
+        assert 4 in counts, "it has learned how large they are"
         assert not desk.stores.hot.changes
 
     asyncio.run(scenario())
@@ -183,17 +188,18 @@ def test_a_rebuild_reads_less_at_once_where_executions_are_large(
         await desk.drain(owner)
         await desk.checkpoint(owner)
         desk.stores.lose_everything()
-        unfinished, asked = desk.stores.tiering.cold.unfinished, list[int]()
+        unfinished = desk.stores.tiering.cold.unfinished
+        counts = list[int]()
 
         async def count(partition: int, after: str, limit: int) -> Any:
-            asked.append(limit)
+            counts.append(limit)
             return await unfinished(partition, after, limit)
 
         monkeypatch.setattr(desk.stores.tiering.cold, "unfinished", count)
         owner = await desk.own("owner-2")
         assert await desk.build(owner) == len(names)
-        assert max(asked) == 8
-        assert set(asked[1:]) <= {2, 4, 8}
+        assert max(counts) == 8
+        assert set(counts[1:]) <= {2, 4, 8}
         assert len(await desk.work(owner)) == len(names)
 
     asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""A condition or a config that is worked out beside the owner's loop, whatever happens to the owner meanwhile."""
+"""Preparations run beside the owner's loop, whatever happens to the owner meanwhile."""
 
 from __future__ import annotations
 
@@ -273,7 +273,8 @@ def test_a_large_config_is_kept_before_the_owner_commits():
 
     async def work() -> None:
         desk = Desk(inline_max_bytes=1000)
-        put, putting = desk.stores.blobs.put, []
+        put = desk.stores.blobs.put
+        putting = []
 
         async def note(data: bytes) -> Blob:
             putting.append(asyncio.current_task())

@@ -30,7 +30,7 @@ def test_a_worker_is_dead_after_enough_silence_and_loses_its_tasks_once() -> Non
             await look(reaper, LOOK)
         assert await owner.inbox() == []
         await look(reaper, LOOK)
-        assert await owner.inbox() == [TaskLost(*key_of(each), "worker-1") for each in tasks]
+        assert await owner.inbox() == [TaskLost(*key_of(lost), "worker-1") for lost in tasks]
         assert reaper.reaped == 2
         for _ in range(2 * ENOUGH):
             await look(reaper, LOOK)
@@ -42,13 +42,13 @@ def test_a_worker_is_dead_after_enough_silence_and_loses_its_tasks_once() -> Non
 def test_a_heartbeat_starts_the_count_again() -> None:
     async def scenario() -> None:
         stores = Desk().stores
-        owner, (given,) = await hand_out(stores, "a")
+        owner, (task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         reaper = Reaper(stores.queue, owner.lease)
         for _ in range(5):
             for _ in range(ENOUGH):
                 await look(reaper, LOOK)
-            assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
+            assert await stores.queue.heartbeat("worker-1", ECHO, [stop(task)]) == []
         assert await owner.inbox() == []
 
     asyncio.run(scenario())
@@ -133,7 +133,8 @@ def test_an_outage_of_the_store_declares_nobody_dead(monkeypatch: pytest.MonkeyP
         await watch.look(LOOK)
         await watch.look(LOOK)
         assert watch.silent_seconds["worker-1"] == LOOK
-        workers, failed = stores.queue.workers, 0
+        workers = stores.queue.workers
+        failed = 0
 
         async def away() -> Any:
             nonlocal failed
@@ -155,11 +156,11 @@ def test_an_outage_of_the_store_declares_nobody_dead(monkeypatch: pytest.MonkeyP
 def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_have_been_silent() -> (
     None
 ):
-    """Else each death of an orchestrator would keep the tasks of a dead worker waiting for another 15 s."""
+    """Otherwise each takeover would make the tasks of a dead worker wait for another 15 s."""
 
     async def scenario() -> None:
         stores = Desk().stores
-        _, (given,) = await hand_out(stores, "a")
+        _, (task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         watch = WorkerWatch(stores.queue)
         for _ in range(ENOUGH):
@@ -170,7 +171,7 @@ def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_hav
         await watch.look(LOOK)
         await until(owner.inbox)
         reaper.cancel()
-        assert await owner.inbox() == [TaskLost(*key_of(given), "worker-1")]
+        assert await owner.inbox() == [TaskLost(*key_of(task), "worker-1")]
 
     asyncio.run(scenario())
 
@@ -194,11 +195,11 @@ def test_a_reaper_whose_lease_has_moved_on_takes_nothing_and_stops() -> None:
 def test_a_worker_that_left_is_forgotten() -> None:
     async def scenario() -> None:
         stores = Desk().stores
-        owner, (given,) = await hand_out(stores, "a")
+        owner, (task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         reaper = Reaper(stores.queue, owner.lease)
         await look(reaper, LOOK)
-        await stores.queue.leave("worker-1", [given])
+        await stores.queue.leave("worker-1", [task])
         await look(reaper, LOOK)
         assert reaper._watch.silent_seconds == {}
 

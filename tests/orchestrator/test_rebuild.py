@@ -153,9 +153,9 @@ def test_what_ends_while_it_is_looked_for_does_not_come_back(
         intents = desk.stores.cold.intents
 
         async def ended_since(names: Collection[str]) -> Mapping[str, Intent]:
-            found = await intents(names)
-            found[name].record.state = ExecutionState.CANCELLED
-            return found
+            stored = await intents(names)
+            stored[name].record.state = ExecutionState.CANCELLED
+            return stored
 
         monkeypatch.setattr(desk.stores.cold, "intents", ended_since)
         owner = await _lose(desk)
@@ -221,7 +221,7 @@ def test_a_control_request_that_is_newer_than_the_checkpoint_is_asked_for_again(
 
 
 def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
-    """Also of what was never checkpointed, before anybody looks for control requests that nobody has handled."""
+    """Also of what was never checkpointed, before the reconciler looks for control requests."""
 
     async def scenario() -> None:
         desk = TieredDesk()
@@ -238,7 +238,10 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
         owner = await _owner(desk, "owner-2")
         await desk.drain(owner)
         assert not [
-            each for changes in desk.changes for each in changes if each.tasks and not each.paused
+            commands
+            for changes in desk.changes
+            for commands in changes
+            if commands.tasks and not commands.paused
         ]
         assert [await desk.state(name) for name in copied + fresh] == ["PAUSED", "CANCELLED"] * 2
 
@@ -310,11 +313,11 @@ def test_a_rebuild_that_was_broken_off_is_begun_again(monkeypatch: pytest.Monkey
         name = await desk.start(diamond())
         await desk.drain(owner)
         await desk.checkpoint(owner)
-        known = owner.lease.commit_number + 5
+        known_number = owner.lease.commit_number + 5
         with pytest.MonkeyPatch.context() as outage:
             outage.setattr(desk.stores.tiering.hot, "restore", _fails)
             with pytest.raises(StoreUnavailable):
-                await desk.build(owner, known)
+                await desk.build(owner, known_number)
         assert not desk.stores.hot.changes
         later = await desk.own("owner-1")
         assert await desk.build(later) == 1
@@ -386,7 +389,8 @@ def test_an_orchestrator_builds_its_partition_again_by_itself(
     monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
 
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a"), node("b", "a")])
@@ -429,7 +433,8 @@ def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has
     monkeypatch.setattr("penstock.orchestrator.orchestrator.LEASE_SECONDS", 0.2)
 
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         await orchestrator.recovered.wait()
@@ -438,9 +443,13 @@ def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has
         image = desk.stores.hot.image()
         await desk.succeed(await desk.fetch())
         await until(desk.stores.queue.depth)
-        known = desk.stores.hot._partitions[0].commit_number
+        known_number = desk.stores.hot._partitions[0].commit_number
         desk.stores.hot.become(image)
-        assert desk.stores.rows.numbers[0] < desk.stores.hot._partitions[0].commit_number < known
+        assert (
+            desk.stores.rows.numbers[0]
+            < desk.stores.hot._partitions[0].commit_number
+            < known_number
+        )
         # and it has nothing to write, because it reads on from a position that isn't there yet
         desk.now += 60.0
         await until(lambda: metrics.rebuilt == 1)

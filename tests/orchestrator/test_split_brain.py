@@ -1,4 +1,4 @@
-"""Two servers of the hot store, each with an owner for the same partition: only one of them counts."""
+"""Two servers of the hot store, each with an owner for the same partition: only one counts."""
 
 import asyncio
 import logging
@@ -29,8 +29,10 @@ def promoted(desk: TieredDesk) -> TieredDesk:
     other = TieredDesk()
     other.stores.hot.become(desk.stores.hot.image())
     other.stores.hot.server_id = "server-2"
-    other.stores.rows, other.stores.cold = desk.stores.rows, desk.stores.cold
-    other.stores.tiering.cold, other.plans = desk.stores.tiering.cold, desk.plans
+    other.stores.rows = desk.stores.rows
+    other.stores.cold = desk.stores.cold
+    other.stores.tiering.cold = desk.stores.tiering.cold
+    other.plans = desk.plans
     return other
 
 
@@ -66,12 +68,14 @@ def test_an_owner_on_a_second_master_waits_and_builds_nothing_while_the_first_on
 
 def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
-        one = Orchestrator(
+        desk = TieredDesk()
+        metrics = Metrics()
+        first = Orchestrator(
             desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
         )
-        one.start()
-        ended, name = await desk.start([node("a")]), await desk.start([node("a"), node("b", "a")])
+        first.start()
+        ended = await desk.start([node("a")])
+        name = await desk.start([node("a"), node("b", "a")])
         await until(lambda: desk.stores.queue.depth() == 2)
         other = promoted(desk)
         tasks = {task.execution_id: task for task in await desk.fetch()}
@@ -92,7 +96,7 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
         await until(lambda: desk.row(name).record.state == "COMPLETED" or metrics.rebuilds > 1)
         await let_others_run()
         assert metrics.rebuilds == 1, "the first, of a new store"
-        await one.stop()
+        await first.stop()
         await until(lambda: metrics.rebuilds == 2, "the one that is left notices that it is behind")
         await two.stop()
         assert metrics.rebuilds == 2
@@ -103,12 +107,13 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
 
 def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
-        one = Orchestrator(
+        desk = TieredDesk()
+        metrics = Metrics()
+        orchestrator = Orchestrator(
             desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
         )
-        one.start()
-        await one.recovered.wait()
+        orchestrator.start()
+        await orchestrator.recovered.wait()
         rows = desk.stores.rows
         rows.terms[0] += 1
         rows._holders[0] = ("two", "server-2", desk.now)
@@ -118,7 +123,7 @@ def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> 
             lambda: rows._holders[0][0] == "one",
             "it has the partition again when the other one is gone",
         )
-        await one.stop()
+        await orchestrator.stop()
 
     asyncio.run(scenario())
 

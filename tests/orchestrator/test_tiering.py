@@ -54,7 +54,8 @@ def _refuse(
 
 def test_what_has_ended_is_in_the_cold_store_with_everything_and_in_the_hot_store_no_more() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         owner = await desk.own()
         name = await desk.start(diamond())
         await desk.work(owner)
@@ -276,7 +277,10 @@ def test_an_end_is_not_archived_when_what_led_to_it_was_lost_in_between(
 def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its answer may be lost and the call still be done, later: it would take off what was never archived."""
+    """Its answer may be lost and the call still take effect, later.
+
+    It would remove what was never archived.
+    """
 
     async def scenario() -> None:
         desk = TieredDesk()
@@ -301,7 +305,8 @@ def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(
 
 def test_what_runs_is_copied_as_it_is_and_what_has_ended_is_left_to_the_archiver() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         owner = await desk.own()
         over = await desk.start([node("a")])
         await desk.work(owner)
@@ -349,10 +354,11 @@ def test_copies_come_with_a_commit_number_that_covers_what_is_in_them(
         desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
-        commit, heard = desk.stores.hot.commit, asyncio.Event()
+        commit = desk.stores.hot.commit
+        heard = asyncio.Event()
 
-        async def done_but_not_heard(given: Any) -> None:
-            await commit(given)
+        async def done_but_not_heard(plan: Any) -> None:
+            await commit(plan)
             await heard.wait()
 
         monkeypatch.setattr(desk.stores.hot, "commit", done_but_not_heard)
@@ -389,7 +395,8 @@ def test_an_orchestrator_archives_and_checkpoints_by_itself(
     monkeypatch.setattr("penstock.orchestrator.tiering.checkpointer.CHECKPOINT_SECONDS", 0.01)
 
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a"), node("b", "a")])
@@ -437,8 +444,8 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
             await until(lambda: desk.stores.hot.boxes[0])
             assert await desk.state(runs) == "COMPLETED"
             assert desk.stores.queue.depth() == 0
-            asked = calls
-            await until(lambda: calls > asked + 3)
+            calls_before = calls
+            await until(lambda: calls > calls_before + 3)
             assert orchestrator.owned == {0: owner}, "it owns the partition all the while"
         await until(lambda: desk.row(runs).record.state == "COMPLETED")
         await until(desk.stores.queue.depth)
@@ -457,10 +464,10 @@ def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loader, "INTENT_SECONDS", 0.01)
-    asked: list[Collection[str]] = []
+    requests: list[Collection[str]] = []
 
     async def silent(names: Collection[str]) -> Any:
-        asked.append(names)
+        requests.append(names)
         await asyncio.Event().wait()
 
     async def scenario() -> None:
@@ -475,7 +482,7 @@ def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
             await desk.stores.hot.append([ExecutionStarted(begins)])
             await desk.drain(owner)
         assert await desk.state(runs) == "COMPLETED"
-        assert len(asked) == 1, "and the next batch doesn't wait at all"
+        assert len(requests) == 1, "and the next batch doesn't wait at all"
         assert await desk.state(begins) == "PENDING"
 
     asyncio.run(scenario())

@@ -90,14 +90,16 @@ def test_a_worker_whose_settings_disagree_is_warned_of_once(
         asyncio.run(scenario())
     (line,) = caplog.records
     assert line.getMessage() == (
-        "the worker worker-1 sends a heartbeat every 10 s, and PENSTOCK_WORKER_DEAD_SECONDS is 15 here: it is given "
+        "the worker worker-1 sends a heartbeat every 10 s, "
+        "and PENSTOCK_WORKER_DEAD_SECONDS is 15 here: it is given "
         "30 s; give workers and orchestrators the same settings"
     )
 
 
 def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
     async def scenario() -> None:
-        desk, metrics = TieredDesk(), Metrics()
+        desk = TieredDesk()
+        metrics = Metrics()
         timing = Timing(
             checkpoint_seconds=0.01, archive_seconds=0.01, lease_seconds=1.0, reconcile_seconds=0.05
         )

@@ -1,4 +1,4 @@
-"""An owner goes on with all it can: while one store is full or away, or one of its executions can't be read."""
+"""An owner goes on while a store is full or away, or one of its executions can't be read."""
 
 import asyncio
 import logging
@@ -46,7 +46,7 @@ def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
 
     with caplog.at_level(logging.WARNING, "penstock.orchestrator"):
         asyncio.run(scenario())
-    assert "is looked for later: away" in caplog.text
+    assert "is put off: away" in caplog.text
 
 
 def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(
@@ -127,12 +127,12 @@ def test_while_large_values_cannot_be_read_only_who_needs_them_waits() -> None:
 def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each question may take as long as a connection that nobody answers, and all others wait for it."""
-    asked = 0
+    """A call may take as long as a connection that nobody answers, and all others wait for it."""
+    calls = 0
 
     async def slow(_: Blob) -> bytes:
-        nonlocal asked
-        asked += 1
+        nonlocal calls
+        calls += 1
         raise StoreUnavailable("away")
 
     async def scenario() -> None:
@@ -150,7 +150,7 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
             ]
         )
         await desk.drain(owner)
-        assert asked == 1
+        assert calls == 1
 
     asyncio.run(scenario())
 

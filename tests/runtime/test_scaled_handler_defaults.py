@@ -26,7 +26,8 @@ class Site:
     """An API and an orchestrator that know no handlers; workers come and go."""
 
     def __init__(self, stack: AsyncExitStack, settings: Settings) -> None:
-        self.stack, self.settings = stack, settings
+        self.stack = stack
+        self.settings = settings
 
     async def open(self) -> None:
         stores = await self.stack.enter_async_context(open_scaled(self.settings))
@@ -40,9 +41,12 @@ class Site:
         return self._role(run_worker, self.settings, registry, queues)
 
     @asynccontextmanager
-    async def _role(self, run: Any, *what: Any, **more: Any) -> AsyncIterator[None]:
-        stop, ready = asyncio.Event(), asyncio.Event()
-        running = asyncio.create_task(run(*what, stop=stop, on_ready=lambda _: ready.set(), **more))
+    async def _role(self, run: Any, *what: Any, **fields: Any) -> AsyncIterator[None]:
+        stop = asyncio.Event()
+        ready = asyncio.Event()
+        running = asyncio.create_task(
+            run(*what, stop=stop, on_ready=lambda _: ready.set(), **fields)
+        )
         await until(lambda: ready.is_set() or running.done())
         try:
             yield
@@ -71,11 +75,11 @@ def on_site(scenario: Callable[[Site], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def shaky(calls: Counter[str], **asked: Any) -> Registry:
+def shaky(calls: Counter[str], **defaults: Any) -> Registry:
     """One handler, which never manages."""
     registry = Registry()
 
-    @handler("shaky", registry=registry, **asked)
+    @handler("shaky", registry=registry, **defaults)
     async def never(_config: Any, context: Context) -> None:
         calls[context.execution_id] += 1
         raise RuntimeError("no")

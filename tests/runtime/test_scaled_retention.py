@@ -13,8 +13,12 @@ from tests.servers import database_url
 from tests.waiting import let_others_run, until
 
 OLD = """
-    INSERT INTO executions (created_at, ended_at, revision, generation, partition, version, id, workflow, state, intent)
-    VALUES (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''), (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')
+    INSERT INTO executions (
+        created_at, ended_at, revision, generation, partition, version, id, workflow, state, intent
+    )
+    VALUES
+        (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''),
+        (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')
 """
 
 
@@ -22,8 +26,10 @@ class Forgetting:
     """What `run_retention` asks of stores; the clock is the store's, whatever the host's says."""
 
     def __init__(self, cold: PostgresColdStore) -> None:
-        self.hot, self._cold = self, cold
-        self.clock, self.clock_reads = 6 * retention.DAY_SECONDS, 0
+        self.hot = self
+        self._cold = cold
+        self.clock = 6 * retention.DAY_SECONDS
+        self.clock_reads = 0
 
     def now(self) -> float:
         self.clock_reads += 1
@@ -48,7 +54,8 @@ def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkey
             store = PostgresColdStore(url)
             await store.open()
             stores = Forgetting(store)
-            purging = asyncio.create_task(retention.run_retention(stores, 7.0, lambda: bool(owns)))  # type: ignore[arg-type]
+            running = retention.run_retention(stores, 7.0, lambda: bool(owns))  # type: ignore[arg-type]
+            purging = asyncio.create_task(running)
             await let_others_run()
             assert names() == {"old", "active"}
             owns.append(True)

@@ -1,6 +1,7 @@
-"""`python -m tests.simulation --seeds 5000`: many seeds, the faults counted, each violation with its seed.
+"""`python -m tests.simulation --seeds 5000` simulates many seeds.
 
-Each is run in two worlds: one store, and a hot and a cold one that are two.
+It counts the faults, and prints each violation with its seed. Each seed is run in two worlds: one
+store, and a hot and a cold one that are two.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ def main() -> int:
     began = time.monotonic()
     for seed in range(arguments.first, arguments.first + arguments.seeds):
         for tiered in (False, True):
-            found, happened = simulate(seed, tiered=tiered)
+            violations, happened = simulate(seed, tiered=tiered)
             faults.update(happened)
-            if found:
+            if violations:
                 bad += 1
                 world = "two stores" if tiered else "one store"
-                print(f"seed {seed}, {world}:", *found[:5], sep="\n  ")  # noqa: T201 -- a command's output
+                print(f"seed {seed}, {world}:", *violations[:5], sep="\n  ")  # noqa: T201
     seconds = time.monotonic() - began
-    print(f"{arguments.seeds} seeds in two worlds in {seconds:.0f} s, {bad} with violations")  # noqa: T201
-    print("  " + ", ".join(f"{name} {count:,}" for name, count in sorted(faults.items())))  # noqa: T201
+    summary = f"{arguments.seeds} seeds in two worlds in {seconds:.0f} s, {bad} with violations"
+    counts = ", ".join(f"{name} {count:,}" for name, count in sorted(faults.items()))
+    print(f"{summary}\n  {counts}")  # noqa: T201
     return 1 if bad else 0
 
 

@@ -17,10 +17,10 @@ def _look_for_violations(first: int, seeds: int, *, tiered: bool) -> Counter[str
     """What happened."""
     faults: Counter[str] = Counter()
     for seed in range(first, first + seeds):
-        found, happened = simulate(seed, tiered=tiered)
+        violations, happened = simulate(seed, tiered=tiered)
         faults.update(happened)
-        assert not found, (
-            f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {found[:5]}"
+        assert not violations, (
+            f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {violations[:5]}"
         )
     return faults
 
@@ -43,7 +43,7 @@ def test_no_seed_breaks_a_guarantee_where_the_hot_store_loses_its_data_or_goes_b
 
 @pytest.mark.parametrize("seed", [747, 1089, 1261, 1877, 2739, 2801, 4491])
 def test_seeds_that_once_found_something_find_it_no_more(seed: int) -> None:
-    """A task given to a worker that was already declared dead; two owners that waited for one inbox."""
+    """A task of a worker that was already declared dead; two owners that waited for one inbox."""
     assert simulate(seed)[0] == []
 
 
@@ -55,6 +55,6 @@ def test_the_same_seed_gives_the_same_run(tiered: bool) -> None:  # noqa: FBT001
 @pytest.mark.parametrize("tiered", [False, True])
 def test_without_faults_every_execution_ends_without_a_fenced_commit(tiered: bool) -> None:  # noqa: FBT001
     for seed in range(10):
-        found, happened = simulate(seed, rate=0.0, tiered=tiered)
-        assert not found
+        violations, happened = simulate(seed, rate=0.0, tiered=tiered)
+        assert not violations
         assert happened["lost"] == happened["loss"] == 0

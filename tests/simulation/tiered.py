@@ -1,4 +1,4 @@
-"""Hot and cold as two stores, in memory: what `stores.tiering` says, as plainly as it can be written.
+"""Hot and cold as two stores, in memory: what `stores.tiering` says, written plainly.
 
 The hot one is `MemoryHotStore` with an outbox and a mark; the cold one has rows of its own, which
 hear only what is copied to them. `Image` is all that the hot one has, so that it can be lost or
@@ -138,10 +138,13 @@ class MemoryHotTier:
         self._hot.cold_numbers[lease.partition] = commit_number
 
     async def wipe(self, lease: Lease) -> None:
-        hot, partition = self._hot, lease.partition
+        hot = self._hot
+        partition = lease.partition
         hot.check(partition, lease.token)
         partition_state = hot._partitions[partition]
-        partition_state.timers, partition_state.active, hot.boxes[partition] = {}, set(), []
+        partition_state.timers = {}
+        partition_state.active = set()
+        hot.boxes[partition] = []
         self._forget(hot.names_in(partition))
         queue = hot.queue
         tasks = [
@@ -189,7 +192,8 @@ class Rows:
     store_id = "the store"
 
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
-        self._clock, self.partitions = clock, partitions
+        self._clock = clock
+        self.partitions = partitions
         self.terms = [0] * partitions
         self._holders = [("", "", 0.0)] * partitions
         """Who has claimed each partition, on which server, and when that was last heard of."""
@@ -225,41 +229,43 @@ class Rows:
         check_numbers(partition, commit_number, cold_number, self.numbers[partition])
         rewritten: list[str] = []
         missing: list[str] = []
-        for each in copies:
-            if each.execution_id not in self.records:
-                intent = intent_from(each.changes)
+        for new_copy in copies:
+            if new_copy.execution_id not in self.records:
+                intent = intent_from(new_copy.changes)
                 if intent is None:
-                    missing.append(each.execution_id)
+                    missing.append(new_copy.execution_id)
                     continue
-                rewritten.append(each.execution_id)
+                rewritten.append(new_copy.execution_id)
                 self.write_intent(intent)
-            if each.summary is not None:
-                self._put(each, each.summary)
-                newest = max(self._generations[partition], each.summary.generation)
+            if new_copy.summary is not None:
+                self._put(new_copy, new_copy.summary)
+                newest = max(self._generations[partition], new_copy.summary.generation)
                 self._generations[partition] = newest
-            dead_letters = [codec.encode(dead_letter) for dead_letter in each.dead_letters]
+            dead_letters = [codec.encode(dead_letter) for dead_letter in new_copy.dead_letters]
             self.dead_letters += [
                 dead_letter for dead_letter in dead_letters if dead_letter not in self.dead_letters
             ]
         self.numbers[partition] = max(self.numbers[partition], commit_number)
         return Written(rewritten, missing)
 
-    def _put(self, each: Copy, summary: Summary) -> None:
-        record = codec.decode_record(self.records[each.execution_id])
+    def _put(self, new_copy: Copy, summary: Summary) -> None:
+        record = codec.decode_record(self.records[new_copy.execution_id])
         version = (summary.generation, summary.revision)
         if str(record.state) in (
             "COMPLETED",
             "FAILED",
             "CANCELLED",
-        ) or version <= self._versions.get(each.execution_id, (0, 0)):
+        ) or version <= self._versions.get(new_copy.execution_id, (0, 0)):
             return
-        self._versions[each.execution_id] = version
+        self._versions[new_copy.execution_id] = version
         record.state = type(record.state)(summary.state)
-        record.started_at, record.finished_at = summary.started_at, summary.finished_at
-        record.error, record.error_node_id = summary.error, summary.error_node_id
-        self.records[each.execution_id] = codec.encode(record)
-        if each.changes:
-            self.changes[each.execution_id] = each.changes
+        record.started_at = summary.started_at
+        record.finished_at = summary.finished_at
+        record.error = summary.error
+        record.error_node_id = summary.error_node_id
+        self.records[new_copy.execution_id] = codec.encode(record)
+        if new_copy.changes:
+            self.changes[new_copy.execution_id] = new_copy.changes
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
         last, server, seen_at = self._holders[partition]
@@ -296,7 +302,8 @@ class TieredColdStore(MemoryColdStore):
 
     def __init__(self, rows: Rows, hot: TieredHotStore) -> None:
         super().__init__(rows)
-        self._rows, self._active = rows, hot
+        self._rows = rows
+        self._active = hot
         rows.write_intent = self._write
 
     async def execution(self, execution_id: str) -> Stored | None:
@@ -339,19 +346,19 @@ class TieredColdStore(MemoryColdStore):
 
 class MemoryColdTier:
     def __init__(self, rows: Rows, cold: TieredColdStore) -> None:
-        self._rows, self._cold = rows, cold
+        self._rows = rows
+        self._cold = cold
         self.store_id = rows.store_id
-        self.put_copies, self.begin_rebuild = rows.put_copies, rows.begin_rebuild
-        self.claim, self.renew_claim, self.release_claim = (
-            rows.claim,
-            rows.renew_claim,
-            rows.release_claim,
-        )
+        self.put_copies = rows.put_copies
+        self.begin_rebuild = rows.begin_rebuild
+        self.claim = rows.claim
+        self.renew_claim = rows.renew_claim
+        self.release_claim = rows.release_claim
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""
-        found = await self._cold.get_workflow(version.name, version.version)
-        return found is not None and found.content_hash == version.content_hash
+        stored = await self._cold.get_workflow(version.name, version.version)
+        return stored is not None and stored.content_hash == version.content_hash
 
     async def unfinished(
         self, partition: int, after: str = "", limit: int = 500
@@ -369,7 +376,8 @@ class MemoryColdTier:
 
 class MemoryTiering:
     def __init__(self, hot: Any, cold: Any) -> None:
-        self.hot, self.cold = hot, cold
+        self.hot = hot
+        self.cold = cold
 
 
 class TieredStores:

@@ -122,7 +122,7 @@ def test_an_allowed_address_may_be_called(address):
 def test_no_setting_opens_a_metadata_address(address):
     everything = ["0.0.0.0/0", "::/0", address, "metadata.test"]
     text = refusal(AddressPolicy(private=True, allow=everything), address, "metadata.test")
-    assert text.endswith("is refused: cloud metadata, which no setting opens")
+    assert text.endswith("is refused: cloud metadata, which no setting allows")
 
 
 def test_a_refusal_says_which_address_and_which_setting():
@@ -135,7 +135,7 @@ def test_a_refusal_says_which_address_and_which_setting():
         "To allow it, set PENSTOCK_HTTP_ALLOW=127.0.0.1, or a name or network that covers it"
     )
     assert refusal(AddressPolicy(), "169.254.169.254") == (
-        "the address 169.254.169.254 is refused: cloud metadata, which no setting opens"
+        "the address 169.254.169.254 is refused: cloud metadata, which no setting allows"
     )
 
 
@@ -202,8 +202,8 @@ def test_what_looks_like_an_address_and_is_none_is_refused(host):
 
 def test_a_name_is_resolved_once_and_every_address_of_the_answer_is_checked():
     dns = FakeDns(["127.0.0.1", "::1"])
-    found = asyncio.run(AddressPolicy(private=True, resolver=dns).resolve("two.test", 80))
-    assert [address[:2] for _, address in found] == [("127.0.0.1", 80), ("::1", 80)]
+    endpoints = asyncio.run(AddressPolicy(private=True, resolver=dns).resolve("two.test", 80))
+    assert [address[:2] for _, address in endpoints] == [("127.0.0.1", 80), ("::1", 80)]
     assert dns.questions == ["two.test"]
 
 

@@ -24,11 +24,11 @@ CANARY = "canary-5f2a"
 
 
 async def call(
-    config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None, **given: Any
+    config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None, **fields: Any
 ) -> Any:
     handler = HttpHandler(settings, resolver=dns) if dns else HttpHandler(settings)
     try:
-        return await handler(config, context(**given))
+        return await handler(config, context(**fields))
     finally:
         await handler.close()
 
@@ -189,7 +189,8 @@ class TestTheConfig:
                 {"mehtod": "GET"},
                 (
                     "the config has no key 'mehtod'; did you mean 'method'? "
-                    "(known: url, method, headers, params, body, json, timeout_seconds, expect_status)"
+                    "(known: url, method, headers, params, body, json, "
+                    "timeout_seconds, expect_status)"
                 ),
             ),
             ({"url": 7}, "url must be text, such as 'https://api.example.com/users'"),
@@ -215,7 +216,7 @@ class TestTheConfig:
             *(
                 (
                     {"headers": {name: "x"}},
-                    f"headers.{name}: set by the client, never by a document",
+                    f"headers.{name}: the HTTP client sets this header; remove it",
                 )
                 for name in (
                     "Content-Length",
@@ -227,7 +228,7 @@ class TestTheConfig:
                     "TE",
                 )
             ),
-            ({"headers": {"X-A": "1", "x-a": "2"}}, "headers.x-a: given twice"),
+            ({"headers": {"X-A": "1", "x-a": "2"}}, "headers.x-a: the header is given twice"),
             ({"headers": {"X-A": {}}}, "headers.X-A must be text, a number or a boolean"),
             ({"headers": "X-A: b"}, "headers must be an object"),
             ({"params": [1]}, "params must be an object"),
@@ -421,7 +422,8 @@ class TestTheNetwork:
         with pytest.raises(Retryable) as raised:
             asyncio.run(call({"url": f"http://joe:pw@127.0.0.1:{port}/x?token=abc"}))
         assert str(raised.value).startswith(
-            f"GET http://127.0.0.1:{port}/x: no connection to '127.0.0.1' port {port}: Connect call failed"
+            f"GET http://127.0.0.1:{port}/x: "
+            f"no connection to '127.0.0.1' port {port}: Connect call failed"
         )
         assert raised.value.detail == {"url": f"http://127.0.0.1:{port}/x?token=***"}
         assert raised.value.category == "http"
@@ -468,10 +470,11 @@ class TestTheNetwork:
 
     def test_being_too_slow_is_tried_again(self):
         async def scenario() -> None:
-            asked, release = asyncio.Event(), asyncio.Event()
+            was_called = asyncio.Event()
+            release = asyncio.Event()
 
             async def answer(_: web.Request) -> web.Response:
-                asked.set()
+                was_called.set()
                 await release.wait()
                 return web.Response()
 
@@ -626,8 +629,8 @@ class TestRedirects:
 
         text, other = asyncio.run(scenario())
         assert (
-            f"answered {status}, a redirect to {other.url}, and a body isn't sent on to another host"
-            in text
+            f"answered {status}, a redirect to {other.url}, "
+            "and a body isn't sent on to another host" in text
         )
         assert (other.requests, CANARY in text) == ([], False)
 
@@ -792,7 +795,7 @@ class TestAddresses:
         "security", "a host name that resolves to another address when it is resolved again"
     )
     def test_that_change_between_check_and_connection_gain_nothing(self, connections):
-        """The name means an allowed address when it is checked, and another one when it is asked again."""
+        """The name means an allowed address when it is checked, and another one after that."""
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
 
         async def scenario() -> Any:

@@ -1,4 +1,4 @@
-"""From what a handler returned or raised to what is reported: strict JSON, and errors that can always be stored."""
+"""Outcomes are strict JSON, and errors can always be stored."""
 
 import dataclasses
 import enum

@@ -21,7 +21,10 @@ SECRETS = [
     "C:\\keys\\prod.pem",
     "sk-live-0123456789abcdefABCDEF",
     "hunter22",
-    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggS\nAgEAAoIBAQC7VJTUt9Us8cKj\n-----END KEY-----",
+    (
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggS\n"
+        "AgEAAoIBAQC7VJTUt9Us8cKj\n-----END KEY-----"
+    ),
 ]
 
 
@@ -60,8 +63,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "JSON in JSON": lambda secret: json.dumps(json.dumps({"a": json.dumps(secret)})),
     "JSON in characters": lambda secret: json.dumps(secret, ensure_ascii=False),
     "HTML": html.escape,
-    "HTML in numbers": lambda secret: "".join(f"&#{ord(each)};" for each in secret),
-    "HTML in hex": lambda secret: "".join(f"&#x{ord(each):X};" for each in secret),
+    "HTML in numbers": lambda secret: "".join(f"&#{ord(character)};" for character in secret),
+    "HTML in hex": lambda secret: "".join(f"&#x{ord(character):X};" for character in secret),
     "HTML twice": lambda secret: html.escape(html.escape(secret)),
     "XML": lambda secret: secret.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&apos;"),
     "repr": repr,
@@ -77,7 +80,8 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 def longest_part(secret: str, text: str) -> int:
     """How many characters of it in a row are left in a text, in whatever case."""
-    secret, text = secret.lower(), text.lower()
+    secret = secret.lower()
+    text = text.lower()
     return max(
         (
             end - start
@@ -92,9 +96,10 @@ def longest_part(secret: str, text: str) -> int:
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret[:12])
 def test_a_secret_is_hidden_in_every_form(secret, form):
-    written, around = FORMS[form](secret), FORMS[form]("x" * len(secret.encode()))
-    shown = redact({"text": f"the answer was {written}, sorry", written: [written]}, [secret])
-    texts = [shown["text"], *(key for key in shown if key != "text")]
+    written = FORMS[form](secret)
+    around = FORMS[form]("x" * len(secret.encode()))
+    redacted = redact({"text": f"the answer was {written}, sorry", written: [written]}, [secret])
+    texts = [redacted["text"], *(key for key in redacted if key != "text")]
     for text in texts:
         assert "***" in text
         windows = {written[start : start + 8] for start in range(len(written) - 7)}
@@ -104,18 +109,18 @@ def test_a_secret_is_hidden_in_every_form(secret, form):
 
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret[:12])
 def test_a_secret_is_hidden_in_any_mixture_of_forms(secret):
-    one: list[Callable[[str], str]] = [
+    encoders: list[Callable[[str], str]] = [
         str,
         str.swapcase,
-        lambda each: "".join(f"%{byte:02x}" for byte in each.encode()),
-        lambda each: f"&#{ord(each)};",
-        lambda each: json.dumps(each)[1:-1],
-        lambda each: repr(each.encode())[2:-1],
+        lambda character: "".join(f"%{byte:02x}" for byte in character.encode()),
+        lambda character: f"&#{ord(character)};",
+        lambda character: json.dumps(character)[1:-1],
+        lambda character: repr(character.encode())[2:-1],
         html.escape,
     ]
     for seed in range(50):
         rng = random.Random(seed)
-        written = "".join(rng.choice(one)(each) for each in secret)
+        written = "".join(rng.choice(encoders)(character) for character in secret)
         assert redact(f"<{written}>", [secret]) == "<***>", (seed, written)
 
 
@@ -178,7 +183,7 @@ def test_nothing_is_hidden_in_what_has_no_secret():
     ],
 )
 def test_the_time_grows_with_the_text_and_not_faster(unit):
-    """Ten times the text takes about ten times as long; were it a hundred times, this would show it."""
+    """Ten times the text takes about ten times as long, not a hundred times."""
 
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))
@@ -187,5 +192,6 @@ def test_the_time_grows_with_the_text_and_not_faster(unit):
         return time.perf_counter() - started
 
     redact("warm", SECRETS[:2])
-    small, large = min(seconds(20_000) for _ in range(3)), min(seconds(200_000) for _ in range(2))
+    small = min(seconds(20_000) for _ in range(3))
+    large = min(seconds(200_000) for _ in range(2))
     assert large < 40 * small + 0.5

@@ -70,7 +70,8 @@ def test_one_that_gives_up_makes_way_for_those_behind_it():
 
 
 def test_tasks_with_large_configs_run_a_few_at_a_time():
-    running, peak = 0, 0
+    running = 0
+    peak = 0
 
     async def look(config: dict[str, str]) -> int:
         nonlocal running, peak
@@ -86,8 +87,8 @@ def test_tasks_with_large_configs_run_a_few_at_a_time():
     ]
 
     async def work() -> None:
-        given = Registry([Handler("look", look)])
-        async with Engine("memory://", settings=Settings(), registry=given) as engine:
+        registry = Registry([Handler("look", look)])
+        async with Engine("memory://", settings=Settings(), registry=registry) as engine:
             handle = await engine.start({"name": "large", "nodes": nodes}, input={"s": "x" * size})
             result = await handle.result()
             assert set(result.outputs.values()) == {size}, result.error
@@ -104,8 +105,8 @@ def test_outputs_that_a_handler_never_looks_at_are_not_fetched():
     nodes += [{"id": "end", "handler": "noop", "dependencies": [f"n{i}" for i in range(60)]}]
 
     async def work() -> None:
-        given = Registry([Handler("give", give)])
-        async with Engine("memory://", settings=Settings(), registry=given) as engine:
+        registry = Registry([Handler("give", give)])
+        async with Engine("memory://", settings=Settings(), registry=registry) as engine:
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()
             assert result.outputs["end"] is not None, result.error
 
@@ -122,8 +123,8 @@ def test_a_task_with_more_inputs_than_a_worker_can_take_fails_and_says_why():
     ]
 
     async def work() -> None:
-        given = Registry([Handler("give", give)])
-        async with Engine("memory://", settings=Settings(), registry=given) as engine:
+        registry = Registry([Handler("give", give)])
+        async with Engine("memory://", settings=Settings(), registry=registry) as engine:
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()
             assert result.error is not None
             assert result.error["category"] == "too_large"

@@ -215,7 +215,9 @@ def test_a_sync_handler_that_hangs_is_given_up_at_its_timeout_and_its_thread_is_
                 assert output_of(await harness.run("quick")) == "quick"
             release.set()
             await until(
-                lambda: sum(each.name == "penstock-handler" for each in threading.enumerate()) <= 1
+                lambda: (
+                    sum(thread.name == "penstock-handler" for thread in threading.enumerate()) <= 1
+                )
             )
             assert output_of(await harness.run("quick")) == "quick"
 
@@ -229,7 +231,9 @@ def quick() -> str:
 def test_a_call_that_is_given_up_in_the_moment_in_which_a_thread_takes_it_costs_no_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taking, given_up, over = threading.Event(), threading.Event(), threading.Event()
+    taking = threading.Event()
+    given_up = threading.Event()
+    over = threading.Event()
 
     def hangs_in_a_thread() -> None:
         taking.set()
@@ -326,7 +330,10 @@ def test_a_handler_that_swallows_every_cancellation_costs_neither_the_slot_nor_t
 
 
 def test_a_task_that_waits_for_a_thread_is_not_running_yet() -> None:
-    """Its time starts with its handler: otherwise a worker with more slots than threads times out what it never ran."""
+    """Its time starts with its handler.
+
+    Otherwise a worker with more slots than threads would time out tasks that it never ran.
+    """
     release = threading.Event()
     called = []
 

@@ -1,4 +1,4 @@
-"""Slots, stops, heartbeats and outages: what a worker does with its tasks, whatever their handlers do."""
+"""Slots, stops, heartbeats and outages: what a worker does with its tasks."""
 
 import asyncio
 import threading
@@ -28,10 +28,11 @@ async def hangs() -> None:
 
 
 class Queue:
-    """The store's queue, with faults: each named call fails as often as it says, before it does anything."""
+    """The store's queue, with faults: each named call fails so often before it does anything."""
 
     def __init__(self, stores: MemoryStores, **failures: int) -> None:
-        self._stores, self.failures = stores, failures
+        self._stores = stores
+        self.failures = failures
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._stores.queue, name)
@@ -60,8 +61,8 @@ def test_no_more_handlers_run_at_once_than_there_are_slots() -> None:
     async def scenario() -> None:
         async with WorkerHarness(counts, worker_concurrency=3) as harness:
             tasks = await harness.give_all(["counts"] * 20)
-            for each in tasks:
-                output_of(await harness.outcome(each))
+            for task in tasks:
+                output_of(await harness.outcome(task))
 
     asyncio.run(scenario())
     assert peak == 3
@@ -82,9 +83,9 @@ def test_a_slow_handler_does_not_hold_up_the_others_of_its_fetch() -> None:
     async def scenario() -> None:
         async with WorkerHarness(hangs, idle, worker_concurrency=8) as harness:
             tasks = await harness.give_all(["hangs", "idle", "hangs", "idle", "idle"])
-            for each in tasks:
-                if each.handler == "idle":
-                    output_of(await harness.outcome(each))
+            for task in tasks:
+                if task.handler == "idle":
+                    output_of(await harness.outcome(task))
             await harness.stop(0)
 
     asyncio.run(scenario())
@@ -115,20 +116,21 @@ def test_a_stopped_async_handler_is_cancelled_its_slot_is_free_and_nothing_is_re
 
     async def scenario() -> None:
         async with WorkerHarness(notices, idle, worker_concurrency=1) as harness:
-            given = await harness.give("notices")
+            task = await harness.give("notices")
             await until(lambda: harness.worker.attempts == 1)
-            harness.worker.stop_tasks([stop(given)])
+            harness.worker.stop_tasks([stop(task)])
             output_of(await harness.run("idle"))
             assert seen == ["cancelled"]
             assert [
-                event for event in await harness.events(given) if not isinstance(event, TaskStarted)
+                event for event in await harness.events(task) if not isinstance(event, TaskStarted)
             ] == []
 
     asyncio.run(scenario())
 
 
 def test_a_stopped_sync_handler_sees_that_nobody_waits_for_it() -> None:
-    began, saw = threading.Event(), threading.Event()
+    began = threading.Event()
+    saw = threading.Event()
 
     def looks(_config: Any, ctx: Context) -> None:
         began.set()
@@ -139,9 +141,9 @@ def test_a_stopped_sync_handler_sees_that_nobody_waits_for_it() -> None:
 
     async def scenario() -> None:
         async with WorkerHarness(looks, idle, worker_concurrency=1) as harness:
-            given = await harness.give("looks")
+            task = await harness.give("looks")
             await until(began.is_set)
-            harness.worker.stop_tasks([stop(given)])
+            harness.worker.stop_tasks([stop(task)])
             output_of(await harness.run("idle"))
             await until(saw.is_set)
 
@@ -175,11 +177,11 @@ def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat
 
     async def scenario() -> None:
         async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
-            given = await harness.give("hangs")
+            task = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
-            await harness.owner.commit(Commands(EXECUTION, stops=[stop(given)]))
+            await harness.owner.commit(Commands(EXECUTION, stops=[stop(task)]))
             output_of(await harness.run("idle"))
-            assert not any(isinstance(event, TaskFailed) for event in await harness.events(given))
+            assert not any(isinstance(event, TaskFailed) for event in await harness.events(task))
 
     asyncio.run(scenario())
 
@@ -191,11 +193,11 @@ def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(
 
     async def scenario() -> None:
         async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
-            given = await harness.give("hangs")
+            task = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
             assert await harness.stores.queue.reap(0, harness.owner.lease.token, "worker-1") == 1
             output_of(await harness.run("idle"))
-            kinds = [type(event) for event in await harness.events(given)]
+            kinds = [type(event) for event in await harness.events(task)]
             assert kinds in ([TaskLost], [TaskStarted, TaskLost])
 
     asyncio.run(scenario())
@@ -234,7 +236,7 @@ def test_a_store_that_is_away_for_a_while_costs_no_outcome(
     async def scenario() -> None:
         async with WorkerHarness(pauses, stores=stores, queue=queue) as harness:
             tasks = await harness.give_all(["pauses"] * 3)
-            assert [output_of(await harness.outcome(each)) for each in tasks] == ["paused"] * 3
+            assert [output_of(await harness.outcome(task)) for task in tasks] == ["paused"] * 3
             await until(lambda: queue.failures[call] == 0)
 
     asyncio.run(scenario())
@@ -337,7 +339,7 @@ def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None
             return "finished"
 
         async with WorkerHarness(finishes, idle, worker_concurrency=1) as harness:
-            given = await harness.give("finishes")
+            task = await harness.give("finishes")
             await until(lambda: harness.worker.attempts == 1)
             stopping = asyncio.create_task(harness.stop(PATIENCE_SECONDS))
             await let_others_run()
@@ -345,7 +347,7 @@ def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None
             assert not stopping.done()
             release.set()
             await stopping
-            assert output_of(await harness.outcome(given)) == "finished"
+            assert output_of(await harness.outcome(task)) == "finished"
             assert await harness.stores.queue.fetch("worker-2", {"echo"}, 10) == [later]
 
     asyncio.run(scenario())
@@ -354,11 +356,11 @@ def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None
 def test_what_runs_past_the_grace_period_is_cancelled_and_handed_back_at_once() -> None:
     async def scenario() -> None:
         async with WorkerHarness(hangs) as harness:
-            given = await harness.give("hangs")
+            task = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
             async with asyncio.timeout(5):
                 await harness.stop(FAST_SECONDS)
-            kinds = [type(event) for event in await harness.events(given)]
+            kinds = [type(event) for event in await harness.events(task)]
             assert kinds[-1:] == [TaskLost], "another worker must not have to wait for the reaper"
 
     asyncio.run(scenario())
@@ -373,10 +375,10 @@ def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(
 
     async def scenario() -> None:
         async with WorkerHarness(idle, stores=stores, queue=queue) as harness:
-            given = await harness.give("idle")
+            task = await harness.give("idle")
             await until(lambda: queue.failures["report"] == 0)
             await harness.stop()
-            assert output_of(await harness.outcome(given)) == "went on"
+            assert output_of(await harness.outcome(task)) == "went on"
 
     asyncio.run(scenario())
 
@@ -410,15 +412,15 @@ def test_the_store_is_told_before_a_handler_is_called() -> None:
         ) as harness:
             assert output_of(await harness.run("on_the_loop"))
             assert output_of(await harness.run("in_a_thread"))
-            given = await harness.give("in_a_process")
-            await harness.outcome(given)
-            assert given.node_id in queue.nodes
+            task = await harness.give("in_a_process")
+            await harness.outcome(task)
+            assert task.node_id in queue.nodes
 
     asyncio.run(scenario())
 
 
 def idle_in_a_process() -> None:
-    """Not registered, so its process refuses it; that it was about to be called is all that counts here."""
+    """Not registered, so its process refuses it: here only counts that it was to be called."""
 
 
 def test_a_task_that_waits_for_a_thread_is_not_said_to_have_begun() -> None:
@@ -437,9 +439,9 @@ def test_a_task_that_waits_for_a_thread_is_not_said_to_have_begun() -> None:
             await until(lambda: queue.nodes)
             assert queue.nodes == [tasks[0].node_id]
             release.set()
-            for each in tasks:
-                output_of(await harness.outcome(each))
-            assert sorted(queue.nodes) == sorted(each.node_id for each in tasks)
+            for task in tasks:
+                output_of(await harness.outcome(task))
+            assert sorted(queue.nodes) == sorted(task.node_id for task in tasks)
 
     try:
         asyncio.run(scenario())

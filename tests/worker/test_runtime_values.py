@@ -105,9 +105,9 @@ def test_a_handler_is_told_what_it_works_for() -> None:
     event = outcome_of(
         tells_its_context, attempt=3, idempotency_key="first:n", timeout_seconds=60.0, inputs=inputs
     )
-    told = output_of(event)
-    deadline = told.pop("deadline")
-    assert told == {
+    output = output_of(event)
+    deadline = output.pop("deadline")
+    assert output == {
         "execution_id": EXECUTION,
         "node_id": "n1",
         "attempt": 3,
@@ -182,10 +182,10 @@ def test_logs_of_attempts_that_run_at_the_same_time_do_not_mix(kind: str) -> Non
 
     async def scenario() -> None:
         async with WorkerHarness(logs_async, logs_sync) as harness:
-            for each in await harness.give_all([f"logs_{kind}"] * 4):
-                lines = (await harness.outcome(each)).logs.splitlines()
+            for task in await harness.give_all([f"logs_{kind}"] * 4):
+                lines = (await harness.outcome(task)).logs.splitlines()
                 assert [line.split()[-2:] for line in lines] == [
-                    [each.node_id, str(n)] for n in range(5)
+                    [task.node_id, str(n)] for n in range(5)
                 ]
 
     asyncio.run(scenario())
@@ -283,7 +283,8 @@ def test_an_outcome_waits_for_a_blob_store_that_is_away() -> None:
     class Away(MemoryStores):
         def __init__(self) -> None:
             super().__init__(time.time)
-            put, left = self.blobs.put, iter(range(2))
+            put = self.blobs.put
+            left = iter(range(2))
 
             async def fails_twice(data: bytes) -> Blob:
                 if next(left, None) is not None:

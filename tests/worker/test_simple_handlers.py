@@ -76,7 +76,7 @@ class TestTransform:
 
     @pytest.mark.parametrize("config", [{"value": 1, "expression": "1"}, {"value": 1, "input": 1}])
     def test_takes_one_of_value_expression_and_input(self, config):
-        assert failed(Terminal, transform, config) == "give value, expression or input, one of them"
+        assert failed(Terminal, transform, config) == "give only one of value, expression and input"
 
     def test_gives_its_parents_outputs_without_a_config(self):
         assert run(transform, {}, inputs=[("a", b'{"x":1}')]) == {"result": {"a": {"x": 1}}}
@@ -137,14 +137,17 @@ class TestTransform:
         [
             (
                 "a.n +",
-                "the expression 'a.n +' can't be read: Syntax error: mismatched input '<EOF>' expecting ",
+                (
+                    "the expression 'a.n +' can't be read: "
+                    "Syntax error: mismatched input '<EOF>' expecting "
+                ),
             ),
             (
                 "zz.n",
                 "the expression 'zz.n' can't be read: 'zz.n' is unknown (parents of this node: a)",
             ),
             ("a.zz", "the expression 'a.zz' can't be evaluated: "),
-            ("1.0 / 0.0", "the expression gives inf, which JSON can't hold"),
+            ("1.0 / 0.0", "the result of the expression is inf, which JSON can't represent"),
             (
                 "a.m.all(x, a.m.all(y, true))",
                 "the expression 'a.m.all(x, a.m.all(y, true))' can't be evaluated: ",
@@ -202,7 +205,7 @@ class TestMocks:
     def test_refuse_what_the_real_ones_refuse(self):
         assert failed(Terminal, mock_http, {"url": 7}).startswith("url must be text")
         both = {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}
-        assert failed(Terminal, mock_llm, both) == "give prompt or messages, one of them"
+        assert failed(Terminal, mock_llm, both) == "give either prompt or messages"
 
     def test_repeat_the_prompt(self):
         output = run(mock_llm, {"prompt": "Write a letter", "model": "m"})
@@ -303,8 +306,10 @@ class TestBuiltin:
 
     def test_costs_no_large_import(self):
         code = (
-            "import sys; from penstock.config import Settings; from penstock.worker.handlers import builtin;"
-            "builtin(Settings()); print({'aiohttp', 'yarl', 'cel_expr_python', 'jsonschema_rs'} & sys.modules.keys())"
+            "import sys; from penstock.config import Settings; "
+            "from penstock.worker.handlers import builtin;"
+            "builtin(Settings()); "
+            "print({'aiohttp', 'yarl', 'cel_expr_python', 'jsonschema_rs'} & sys.modules.keys())"
         )
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -18,12 +18,12 @@ def test_a_task_that_a_worker_was_given_unnoticed_is_run_after_two_looks() -> No
 
     async def scenario() -> None:
         async with WorkerHarness(note) as harness:
-            given = await harness.give("note", queue="another")
-            assert await harness.stores.queue.fetch("worker-1", {"another"}, 1) == [given]
+            task = await harness.give("note", queue="another")
+            assert await harness.stores.queue.fetch("worker-1", {"another"}, 1) == [task]
             strays = await harness.worker._take_up(set())
             assert ran == []  # it might be on its way to us
             assert await harness.worker._take_up(strays) == set()
-            assert isinstance(await harness.outcome(given), TaskSucceeded)
+            assert isinstance(await harness.outcome(task), TaskSucceeded)
             assert await harness.worker._take_up(strays) == set()
             assert ran == ["once"]
 
@@ -34,7 +34,8 @@ class Lossy:
     """A queue whose first fetch that takes something doesn't say so."""
 
     def __init__(self, queue: Any) -> None:
-        self._queue, self.lost = queue, 0
+        self._queue = queue
+        self.lost = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)

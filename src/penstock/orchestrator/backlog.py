@@ -1,6 +1,6 @@
-"""Tasks that wait in a queue where nobody takes them.
+"""Backlogs: tasks that wait in a queue where nobody takes them.
 
-Three things can be so:
+There are three cases:
 
 - A live worker has the handler and serves it on another queue (it was moved there, or the worker
   that served this queue is gone). The task is handed out again, to that queue, unless its document
@@ -41,7 +41,9 @@ class BacklogWatch:
     def __init__(
         self, queue: TaskQueue, lease: Lease, routing: Routing, no_handler_seconds: float
     ) -> None:
-        self._queue, self._lease, self._routing = queue, lease, routing
+        self._queue = queue
+        self._lease = lease
+        self._routing = routing
         self._no_handler_seconds = no_handler_seconds
         self._untaken_seconds: dict[tuple[str, str | None], float] = {}
         """Seconds for which nobody could take what waits, by queue and handler.
@@ -71,32 +73,33 @@ class BacklogWatch:
             where = (backlog.queue, backlog.handler)
             untaken[where] = self._untaken_seconds.get(where, 0.0) + seconds
             if untaken[where] >= SURE_SECONDS:
-                await self._tend(backlog, why, untaken[where])
+                await self._recall(backlog, why, untaken[where])
         self._untaken_seconds = untaken
 
-    async def _tend(self, backlog: Backlog, why: str, untaken_seconds: float) -> None:
+    async def _recall(self, backlog: Backlog, why: str, untaken_seconds: float) -> None:
+        """Move the tasks of a backlog to other queues, or fail them, if it is time for that."""
         limit = self._no_handler_seconds
         gives_up = why == NO_HANDLER and untaken_seconds >= limit
         routes = self._routing.queues
         failed = 0
-        may_move = (
-            backlog.handler is None or routes.get(backlog.handler, backlog.queue) != backlog.queue
-        )
+
+        def is_elsewhere(handler: str) -> bool:
+            return routes.get(handler, backlog.queue) != backlog.queue
 
         def decide(waiting: WaitingTask) -> TaskEvent | None:
             nonlocal failed
             task = waiting.task
-            if not task.names_queue and routes.get(task.handler, backlog.queue) != backlog.queue:
+            if not task.names_queue and is_elsewhere(task.handler):
                 return TaskReturned(*key_of(task), waiting.location)
             if gives_up and waiting.waiting_seconds >= limit:
                 failed += 1
                 text = f"{explain(why, backlog.queue, task.handler)} (waited {limit:g} s)"
-                return TaskFailed(
-                    *key_of(task), "", 0.0, TaskError(NO_HANDLER, text), retryable=False
-                )
+                error = TaskError(NO_HANDLER, text)
+                return TaskFailed(*key_of(task), "", 0.0, error, retryable=False)
             return None
 
         recalled = 0
+        may_move = backlog.handler is None or is_elsewhere(backlog.handler)
         if may_move or gives_up:
             recalled = await self._queue.recall(
                 self._lease.partition, self._lease.token, backlog, decide
@@ -108,7 +111,8 @@ class BacklogWatch:
                 )
             if recalled > failed:
                 log.warning(
-                    "%d tasks that nobody took from the queue %r go where live workers serve their handlers now",
+                    "%d tasks that nobody took from the queue %r are moved to the queues "
+                    "where live workers serve their handlers now",
                     recalled - failed,
                     backlog.queue,
                 )

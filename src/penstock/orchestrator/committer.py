@@ -1,9 +1,9 @@
-"""Commits of one partition, one after another.
+"""The committer writes the commits of one partition, one after another.
 
 While one is being written, the owner decides the next batch.
 
-At most one is under way, and the next begins when it has landed: the store needs to know of one at
-a time, and its fence stays as simple as that. Nobody outside sees a decision before it has landed.
+At most one commit is under way, and the next begins when it has landed: so the store has to deal
+with one at a time, and its fence stays simple. Nobody outside sees a decision before it has landed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class UnderWay(NamedTuple):
 class Committer:
     """Writes the commits of one partition.
 
-    `landed` is told what was written. `on_rejected` fails an execution whose changes the store
-    rejects, and answers what to write instead.
+    `landed` is called with what was written. `on_rejected` fails an execution whose changes the
+    store rejects, and returns what to write instead.
     """
 
     def __init__(
@@ -42,7 +42,10 @@ class Committer:
         landed: Callable[[CommitPlan, list[Commands]], None],
         on_rejected: Callable[[str, Exception], Awaitable[Commands | None]],
     ) -> None:
-        self._hot, self._lease, self._landed, self._on_rejected = hot, lease, landed, on_rejected
+        self._hot = hot
+        self._lease = lease
+        self._landed = landed
+        self._on_rejected = on_rejected
         self._under_way: UnderWay | None = None
 
     @property
@@ -114,10 +117,11 @@ class Committer:
             await self.write(changes[:half], self._lease.position)
             await self.write(changes[half:], after)
             return
+
         failed = await self._on_rejected(changes[0].execution_id, error) if changes else None
         if changes and failed is changes[0]:
             raise error
-        await self.write([failed] if failed is not None else [], after)
+        await self.write([] if failed is None else [failed], after)
 
 
 def _look_at(written: asyncio.Future[None]) -> None:

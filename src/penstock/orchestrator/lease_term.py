@@ -56,13 +56,15 @@ class LeaseTerm:
         no_handler_seconds: float,
         large_turn: asyncio.Lock | None = None,
     ) -> None:
-        self._stores, self.lease, self._metrics, self._observer = stores, lease, metrics, observer
-        self._on_begun, self._known_number = on_begun, known_number
-        self._lease_seconds, self._reconcile_seconds, self._watch = (
-            lease_seconds,
-            reconcile_seconds,
-            watch,
-        )
+        self._stores = stores
+        self.lease = lease
+        self._metrics = metrics
+        self._observer = observer
+        self._on_begun = on_begun
+        self._known_number = known_number
+        self._lease_seconds = lease_seconds
+        self._reconcile_seconds = reconcile_seconds
+        self._watch = watch
         self._stale_seconds = timing.stale_seconds if timing is not None else reconcile_seconds
         self._dead_seconds = timing.worker_dead_seconds if timing is not None else DEAD_SECONDS
         self._routing = routing
@@ -81,14 +83,15 @@ class LeaseTerm:
         self._leaving = asyncio.Event()
         self._tiering: PartitionTiering | None = None
         if stores.tiering is not None:
-            from penstock.orchestrator.tiering.partition import PartitionTiering  # noqa: PLC0415 -- an embedded engine has no use for it
+            # an embedded engine has no use for it
+            from penstock.orchestrator.tiering.partition import PartitionTiering  # noqa: PLC0415
 
             self._tiering = PartitionTiering(
                 stores, stores.tiering, self.owner, plans, metrics, timing=timing
             )
 
     async def run(self) -> None:
-        """Run the term until one of its parts ends or fails; raises what that raised.
+        """Run the lease term until one of its parts ends or fails; raises what that raised.
 
         The lease is released in any case.
         """
@@ -101,6 +104,7 @@ class LeaseTerm:
                 self._tiering.checkpoint(),
                 self._tiering.watch_claim(),
             ]
+
         services = [asyncio.create_task(work) for work in works]
         try:
             await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
@@ -111,8 +115,10 @@ class LeaseTerm:
                 await self._stores.hot.release(self.lease)
             if self._tiering is not None:
                 await self._tiering.release_claim()
+
         for service in services:
-            if not service.cancelled() and (error := service.exception()) is not None:
+            error = None if service.cancelled() else service.exception()
+            if error is not None:
                 raise error
 
     def leave(self) -> None:
@@ -143,7 +149,7 @@ class LeaseTerm:
             # what runs goes on; the reconciler looks for the rest again, and a hot store that is
             # gone ends the owner
             log.warning(
-                "partition %d: what may have got lost is looked for later: %s",
+                "partition %d: the search for lost starts is put off: %s",
                 self.lease.partition,
                 error,
             )
@@ -164,12 +170,12 @@ class LeaseTerm:
         last = loop.time()
         while loop.time() - last < self._lease_seconds:
             await asyncio.sleep(self._lease_seconds / 4)
-            asked = loop.time()
+            asked_at = loop.time()
             with contextlib.suppress(StoreError, TimeoutError):
                 async with asyncio.timeout_at(last + self._lease_seconds):
                     if not await self._stores.hot.renew(self.lease, self._lease_seconds):
                         return
-                last = asked
+                last = asked_at
 
     async def _reap(self) -> None:
         reaper = Reaper(
@@ -192,10 +198,10 @@ class LeaseTerm:
             # a cold store that is away must not end the owner; a hot one does so by itself
             with contextlib.suppress(StoreUnavailable):
                 lease = self.lease
-                found = await sweep(
+                lost = await sweep(
                     self._stores, lease.partition, self._stale_seconds, lease.position
                 )
-                self._metrics.swept += found
+                self._metrics.swept += lost
 
 
 async def _ended(services: Sequence[asyncio.Task[None]], patience: float) -> None:

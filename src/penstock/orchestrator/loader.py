@@ -1,4 +1,7 @@
-"""Loads executions from the stores into memory, one at a time where one of them is bad."""
+"""The loader loads executions from the stores into memory.
+
+It loads them one at a time if one of them can't be read.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,9 @@ Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 
 class Loader:
     def __init__(self, stores: Stores, plans: Plans) -> None:
-        self._hot, self._cold, self._plans = stores.hot, stores.cold, plans
+        self._hot = stores.hot
+        self._cold = stores.cold
+        self._plans = plans
         self._topology = topology_of(stores)
         self._silent_until = 0.0
 
@@ -56,20 +61,21 @@ class Loader:
         One that is to begin and whose plan takes long has `Compiling` for its error.
         """
         try:
-            known = await self._hot.load(execution_ids)
-            intents = await self._intents(execution_ids, known, starts)
+            stored = await self._hot.load(execution_ids)
+            intents = await self._intents(execution_ids, stored, starts)
         except (Fenced, StoreUnavailable):
             raise
         except Exception as error:  # noqa: BLE001 -- one of them can't be read
             if len(execution_ids) == 1:
                 return {}, dict.fromkeys(execution_ids, error)
-            return await self._one_by_one(execution_ids, starts)
+            return await self._load_one_by_one(execution_ids, starts)
+
         loaded: dict[str, Execution] = {}
         failed: dict[str, Exception] = {}
         for execution_id in execution_ids:
             try:
                 execution = await self._execution(
-                    known.get(execution_id), intents.get(execution_id)
+                    stored.get(execution_id), intents.get(execution_id)
                 )
             except (Fenced, StoreUnavailable):
                 raise
@@ -82,7 +88,9 @@ class Loader:
                         await asyncio.sleep(0)  # the lease has to be renewed meanwhile
         return loaded, failed
 
-    async def _one_by_one(self, execution_ids: Collection[str], starts: Collection[str]) -> Loaded:
+    async def _load_one_by_one(
+        self, execution_ids: Collection[str], starts: Collection[str]
+    ) -> Loaded:
         loaded: dict[str, Execution] = {}
         failed: dict[str, Exception] = {}
         for execution_id in execution_ids:
@@ -100,45 +108,47 @@ class Loader:
         return None if intent is None else Stored(intent.record, {}, {}, 0, [], [])
 
     async def _intents(
-        self, execution_ids: Collection[str], known: Mapping[str, Stored], starts: Collection[str]
+        self, execution_ids: Collection[str], stored: Mapping[str, Stored], starts: Collection[str]
     ) -> Mapping[str, Intent]:
         """Intents of executions that need one.
 
-        A start or a cancel that the hot store doesn't know, the cold store must.
+        An execution that is to start or to be cancelled and isn't in the hot store must be in the
+        cold store.
         """
-        needed = [
-            execution_id
-            for execution_id in execution_ids
-            if (
-                _reuses_outputs(known[execution_id])
-                if execution_id in known
-                else execution_id in starts
-            )
-        ]
+        needed: list[str] = []
+        for execution_id in execution_ids:
+            if execution_id not in stored:
+                is_needed = execution_id in starts
+            else:
+                is_needed = _reuses_outputs(stored[execution_id])
+            if is_needed:
+                needed.append(execution_id)
         if not needed:
             return {}
+
         try:
-            found = await self._ask_for_intents(needed)
+            intents = await self._ask_for_intents(needed)
         except StoreUnavailable as error:
-            if not self._topology.is_tiered or not known.keys().isdisjoint(needed):
+            if not self._topology.is_tiered or not stored.keys().isdisjoint(needed):
                 raise
             # what runs goes on without the cold store; what was to begin is found there again by
             # the reconciler
             log.warning("%d executions can't begin now: %s", len(needed), error)
             return {}
+
         lost = [
             execution_id
             for execution_id in needed
-            if execution_id not in found and execution_id not in known
+            if execution_id not in intents and execution_id not in stored
         ]
         if lost and self._topology.is_tiered:
             log.error(
-                "%d executions were to begin, such as %s, and no store knows them: was PostgreSQL put back to an older "
-                "copy?",
+                "%d executions were to begin, such as %s, and no store has them: "
+                "was PostgreSQL put back to an older copy?",
                 len(lost),
                 lost[0],
             )
-        return found
+        return intents
 
     async def _ask_for_intents(self, execution_ids: Collection[str]) -> Mapping[str, Intent]:
         """Intents from the cold store.
@@ -157,6 +167,10 @@ class Loader:
             raise StoreUnavailable(SILENT) from error
 
     async def _execution(self, stored: Stored | None, intent: Intent | None) -> Execution | None:
+        """The execution as the hot store has it, or a new one from its intent.
+
+        None if it has ended, or if there is neither.
+        """
         if stored is not None:
             if stored.record.state in EXECUTION_ENDS:
                 return None
@@ -166,6 +180,7 @@ class Loader:
             )
             _set_reused(execution, intent)
             return execution
+
         if intent is None or intent.record.state in EXECUTION_ENDS:
             return None
         if self._topology.is_tiered:
@@ -196,6 +211,5 @@ def _reuses_outputs(stored: Stored) -> bool:
 
 def _set_reused(execution: Execution, intent: Intent | None) -> None:
     if intent is not None and intent.reused:
-        reused_outputs.set_reused(
-            execution, {reused.node_id: reused.output for reused in intent.reused}
-        )
+        outputs = {reused.node_id: reused.output for reused in intent.reused}
+        reused_outputs.set_reused(execution, outputs)

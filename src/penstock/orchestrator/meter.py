@@ -1,4 +1,4 @@
-"""Reads commits for `Metrics`: what began, what ended, how long things took."""
+"""The meter reads commits for `Metrics`: what began, what ended, how long things took."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from penstock.telemetry.metrics import Levels, Metrics
 if TYPE_CHECKING:
     from penstock.orchestrator.owner import PartitionOwner
 
-RUNNING, BEGUN, PENDING = NodeState.RUNNING, ExecutionState.RUNNING, ExecutionState.PENDING
+RUNNING = NodeState.RUNNING
+BEGUN = ExecutionState.RUNNING
+PENDING = ExecutionState.PENDING
 ENDS = tuple(EXECUTION_ENDS)
 
 TIMED_EXECUTIONS_MAX = 64
@@ -32,9 +34,13 @@ class Meter:
     """
 
     def __init__(self, metrics: Metrics, now: Callable[[], float]) -> None:
-        self._metrics, self._now = metrics, now
+        self._metrics = metrics
+        self._now = now
         self._landed: dict[float, float] = {}
-        """When decisions were durable, by their time: from then on their tasks could be fetched."""
+        """When decisions were durable, by the time of the decision.
+
+        From then on their tasks could be fetched.
+        """
         self._landed_before: dict[float, float] = {}
 
     def on_commit(self, changes: Sequence[Commands]) -> None:
@@ -46,31 +52,42 @@ class Meter:
             return
         metrics = self._metrics
         metrics.commit_executions.observe(len(changes))
+
         recorded = [
             commands for commands in changes if commands.record is not None and commands.history
         ]
         if recorded:
             self._count_executions(recorded)
-        for commands in [each for each in changes if each.dead_letters]:
-            metrics.dead_letters.update(
-                [metrics.handlers.of(dead_letter.handler) for dead_letter in commands.dead_letters]
-            )
-        self._time(changes[:: len(changes) // TIMED_EXECUTIONS_MAX + 1])
+
+        for commands in changes:
+            if commands.dead_letters:
+                handlers = [dead_letter.handler for dead_letter in commands.dead_letters]
+                metrics.dead_letters.update(map(metrics.handlers.of, handlers))
+
+        step = len(changes) // TIMED_EXECUTIONS_MAX + 1
+        self._time(changes[::step])
 
     def _count_executions(self, changes: Sequence[Commands]) -> None:
         first = [commands.history[0] for commands in changes]
         started = [line for line in first if line.after is BEGUN and line.before == PENDING]
         self._metrics.executions_started += len(started)
+
         ended = [commands.history[-1].after for commands in changes if commands.finished]
-        for state in ENDS if ended else ():  # an enum's hash is slow: counting by identity isn't
-            if count := ended.count(state):
+        if not ended:
+            return
+        for state in ENDS:  # an enum's hash is slow: counting by identity isn't
+            count = ended.count(state)
+            if count:
                 self._metrics.executions_finished[str(state)] += count
 
     def _time(self, changes: Sequence[Commands]) -> None:
-        now, first, last = self._now(), 0.0, 0.0
+        now = self._now()
+        first = 0.0
+        last = 0.0
         hops: list[float] = []
         waits: list[float] = []
-        landed, before = self._landed.get, self._landed_before.get
+        landed = self._landed.get
+        landed_before = self._landed_before.get
         for commands in changes:
             nodes = commands.nodes
             for line in commands.history:
@@ -78,36 +95,36 @@ class Meter:
                 if after is RUNNING:
                     run = nodes[line.node_id]
                     queued_at = run.queued_at
-                    if (
-                        run.attempt == line.attempt and queued_at is not None
-                    ):  # else it waits for the next one already
+                    # else the node waits for its next attempt already
+                    if run.attempt == line.attempt and queued_at is not None:
                         hops.append(line.at - queued_at)
-                        waits.append(
-                            line.at - (landed(queued_at) or before(queued_at) or queued_at)
-                        )
+                        landed_at = landed(queued_at) or landed_before(queued_at) or queued_at
+                        waits.append(line.at - landed_at)
                 elif line.at != last:  # all others have the time of the decision
                     last = line.at
                     first = first or last
                     self._landed[last] = now
+
         self._metrics.hop_seconds.observe(*hops)
         self._metrics.queue_wait_seconds.observe(*waits)
         if first:
             self._metrics.commit_seconds.observe(now - first)
         if len(self._landed) > REMEMBERED:
-            self._landed, self._landed_before = {}, self._landed
+            self._landed_before = self._landed
+            self._landed = {}
 
 
 async def levels(stores: Stores, owned: Mapping[int, PartitionOwner]) -> Levels:
-    return Levels(
-        await inboxes(stores, owned), await stores.queue.depths(), len(await stores.queue.workers())
-    )
+    lags = await inboxes(stores, owned)
+    depths = await stores.queue.depths()
+    workers = await stores.queue.workers()
+    return Levels(lags, depths, len(workers))
 
 
 async def inboxes(stores: Stores, owned: Mapping[int, PartitionOwner]) -> dict[int, int]:
     """The number of events that aren't committed yet, by partition."""
-    return {
-        partition: len(
-            await stores.hot.receive(partition, owner.lease.position, LAG_EVENTS_MAX, 0.0)
-        )
-        for partition, owner in list(owned.items())
-    }
+    lags = {}
+    for partition, owner in list(owned.items()):
+        position = owner.lease.position
+        lags[partition] = len(await stores.hot.receive(partition, position, LAG_EVENTS_MAX, 0.0))
+    return lags

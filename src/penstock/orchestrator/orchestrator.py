@@ -38,12 +38,14 @@ NO_HANDLER_SECONDS = 300.0
 WARN_SECONDS = 30.0
 DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
-ANNOUNCE_LEASES, MEMBERSHIP_LEASES, POLL_LEASES = 0.2, 0.8, 0.05
-"""How often it announces itself, how long it is a member then, how often it looks.
-
-All in leases; the last is for one below its share. A dead one is noticed before its leases end, so
-that its partitions are asked for at the moment when they are free.
-"""
+# Times in leases. A dead orchestrator is noticed before its leases end, so that its partitions are
+# asked for at the moment when they are free.
+ANNOUNCE_LEASES = 0.2
+"""How often an orchestrator announces itself."""
+MEMBERSHIP_LEASES = 0.8
+"""For how long it is a member after that."""
+POLL_LEASES = 0.05
+"""How often one below its share looks for partitions."""
 
 
 class Orchestrator:
@@ -64,13 +66,12 @@ class Orchestrator:
         timing = None if timing == Timing() else timing
         self._timing = timing
         """The settings' times; None: the modules' constants, which tests shorten."""
-        self._stores, self._plans, self._observer, self._on_new_owner = (
-            stores,
-            plans,
-            observer,
-            on_new_owner,
-        )
-        self._inline_max_bytes, self._no_handler_seconds = inline_max_bytes, no_handler_seconds
+        self._stores = stores
+        self._plans = plans
+        self._observer = observer
+        self._on_new_owner = on_new_owner
+        self._inline_max_bytes = inline_max_bytes
+        self._no_handler_seconds = no_handler_seconds
         self._sandbox: Sandbox = sandbox or sandbox_of(Settings())
         self.routing = Routing(
             stores.queue, timing.worker_dead_seconds if timing is not None else DEAD_SECONDS
@@ -126,10 +127,12 @@ class Orchestrator:
             self._stores
         ).is_tiered:  # else the inbox is still there for the next owner
             await self._drain()
+
         for partition in self._tended:
             self._give_up(partition)
         if self._tended:
             await asyncio.wait(self._tended.values(), timeout=DRAIN_SECONDS)
+
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -141,10 +144,11 @@ class Orchestrator:
             await self._stores.hot.deregister(self.name)
 
     async def _drain(self) -> None:
-        end = asyncio.get_running_loop().time() + DRAIN_SECONDS
+        loop = asyncio.get_running_loop()
+        end = loop.time() + DRAIN_SECONDS
         for owner in list(self.owned.values()):
             with contextlib.suppress(StoreError):
-                while not await owner.is_idle() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110
+                while not await owner.is_idle() and loop.time() < end:  # noqa: ASYNC110
                     await asyncio.sleep(DRAIN_STEP_SECONDS)
 
     async def _run_balancing(self) -> None:
@@ -159,7 +163,7 @@ class Orchestrator:
     async def _look(self) -> float:
         """Announce itself, and take or give up partitions.
 
-        Answers after how many seconds to look again.
+        Returns the seconds after which to look again.
         """
         try:
             if not self._stopping:
@@ -168,7 +172,7 @@ class Orchestrator:
         except StoreError as error:
             self._warn(None, error)
         except Exception:
-            log.exception("%s could not look after its share", self.name)
+            log.exception("%s could not balance its partitions; trying again", self.name)
         return RETRY_SECONDS
 
     async def _announce(self) -> None:
@@ -187,14 +191,16 @@ class Orchestrator:
             self._give_up(partition)
         if len(remaining) < share:
             await self._take(share - len(remaining))
+
         seconds = max(0.0, self._announce_at - asyncio.get_running_loop().time())
         is_short = len(self._tended.keys() - self._leaving) < share
-        return min(seconds, POLL_LEASES * self._lease_seconds) if is_short else seconds
+        if is_short:
+            return min(seconds, POLL_LEASES * self._lease_seconds)
+        return seconds
 
     async def _take(self, wanted: int) -> None:
-        for partition in self._in_order(
-            set(range(self._stores.hot.partitions)) - self._tended.keys()
-        ):
+        partitions = set(range(self._stores.hot.partitions))
+        for partition in self._in_order(partitions - self._tended.keys()):
             lease = await self._stores.hot.acquire(partition, self.name, self._lease_seconds)
             if lease is not None:
                 self._tended[partition] = asyncio.create_task(self._tend(lease))
@@ -217,12 +223,12 @@ class Orchestrator:
         try:
             while lease is not None:
                 await self._own(lease)
-                lease = await self._again(partition)
+                lease = await self._acquire_again(partition)
         finally:
             del self._tended[partition]
             self._leaving.discard(partition)
 
-    async def _again(self, partition: int) -> Lease | None:
+    async def _acquire_again(self, partition: int) -> Lease | None:
         while partition not in self._leaving:
             try:
                 return await self._stores.hot.acquire(partition, self.name, self._lease_seconds)
@@ -238,7 +244,9 @@ class Orchestrator:
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(lease)
             return
-        lease_term = self._lease_terms[partition] = self._new_lease_term(lease)
+
+        lease_term = self._new_lease_term(lease)
+        self._lease_terms[partition] = lease_term
         self.owned[partition] = lease_term.owner
         try:
             await lease_term.run()
@@ -254,12 +262,14 @@ class Orchestrator:
             )
             await asyncio.sleep(RETRY_SECONDS)
         finally:
-            del self.owned[partition], self._lease_terms[partition]
+            del self.owned[partition]
+            del self._lease_terms[partition]
             self._numbers[partition] = max(lease.commit_number, self._numbers.get(partition, 0))
 
     def _warn(self, partition: int | None, error: StoreError) -> None:
         """Log a store's error: once for a store that stays away, and again now and then."""
-        now, text = asyncio.get_running_loop().time(), str(error)
+        now = asyncio.get_running_loop().time()
+        text = str(error)
         before, at = self._warned.get(partition, ("", 0.0))
         if text != before or now - at >= WARN_SECONDS:
             self._warned[partition] = (text, now)

@@ -1,6 +1,6 @@
 """The owner of a partition: the only one who decides for its executions.
 
-One batch and one commit after another.
+It decides one batch of events after another, and writes one commit after another.
 """
 
 from __future__ import annotations
@@ -47,17 +47,18 @@ log = logging.getLogger("penstock.orchestrator")
 BATCH_EVENTS = 512
 IDLE_SECONDS = 1.0
 PROOF_SECONDS = 10.0
-"""Seconds for which an owner with nothing to write goes on before it writes just that.
+"""Seconds after which an owner with nothing to write makes an empty commit.
 
-To hear whether it still may: a store of its own (Redis) may have gone back in time without a broken
-connection; then the position is wrong as well.
+That tells it whether it still may: a store of its own (Redis) may have gone back in time without a
+broken connection; then the position is wrong as well.
 """
-REST_SECONDS, REST_NODES = 15.0, 100
+REST_SECONDS = 15.0
 """Executions leave memory when nothing has happened to them for this long, or up to twice.
 
-Their next event loads them again. Not those that have more nodes than this: loading them would cost
-more than it saves.
+Their next event loads them again.
 """
+REST_NODES = 100
+"""Executions with more nodes than this stay: loading them would cost more than it saves."""
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 """Events that an execution may get before anything of it was committed.
 
@@ -65,16 +66,14 @@ One that is cancelled then ends unbegun.
 """
 QUARANTINE_SECONDS = 60.0
 """How long an execution that can't be read is in quarantine, before it is tried again."""
-AWAY_SECONDS, AWAY_SECONDS_MAX = 1.0, 30.0
+AWAY_SECONDS = 1.0
 """Seconds for which a blob store that is away isn't asked.
 
-Longer if it took its time to fail, for everybody waited.
+Longer, up to `AWAY_SECONDS_MAX`, if it took its time to fail, for everybody waited.
 """
+AWAY_SECONDS_MAX = 30.0
 BREATH_SECONDS = 0.02
-"""Seconds of deciding after which an owner lets the loop look at other things.
-
-Leases, heartbeats, other partitions.
-"""
+"""Seconds of deciding after which an owner lets the loop run leases, heartbeats and others."""
 LARGE_NODES = 5000
 MAY_END_ALL = (CancelRequested, TaskFailed, TaskLost, TimerFired)
 """Events that may end every node of an execution at once."""
@@ -109,8 +108,10 @@ class PartitionOwner:
 
         One at a time decides for a large execution.
         """
-        self._hot, self._blobs = stores.hot, stores.blobs
-        self.lease, self._observer = lease, observer
+        self._hot = stores.hot
+        self._blobs = stores.blobs
+        self.lease = lease
+        self._observer = observer
         self._inline_max_bytes = inline_max_bytes
         self._routing = routing or Routing(stores.queue)
         self._large_turn = large_turn or asyncio.Lock()
@@ -188,27 +189,25 @@ class PartitionOwner:
             self._deciding = False
 
     async def _let_go_in_time(self) -> None:
-        """Let executions leave memory that nothing happens to.
+        """Let executions to which nothing happens leave memory.
 
-        Many only wait, for hours perhaps, and those that go on are slower among them.
+        Many only wait, for hours perhaps, and the executions that go on are slower among them.
         """
         if self._hot.now() < self._rest_at:
             return
         await self._commit_batch()
-        await (
-            self._committer.wait_landed()
-        )  # whatever is loaded again must be what was decided here
-        large = {
-            execution_id: execution
-            for execution_id, execution in self._cache.items()
-            if len(execution.runs) > REST_NODES
-        }
-        self._resting = {
-            execution_id: execution
-            for execution_id, execution in self._cache.items()
-            if execution_id not in large
-        }
+        # whatever is loaded again must be what was decided here
+        await self._committer.wait_landed()
+
+        large: dict[str, Execution] = {}
+        resting: dict[str, Execution] = {}
+        for execution_id, execution in self._cache.items():
+            if len(execution.runs) > REST_NODES:
+                large[execution_id] = execution
+            else:
+                resting[execution_id] = execution
         self._cache = large
+        self._resting = resting
         self._rest_at = self._hot.now() + REST_SECONDS
 
     def retire(self) -> None:
@@ -228,14 +227,20 @@ class PartitionOwner:
 
     async def _next_events(self) -> list[tuple[int, AnyEvent]]:
         """Events with their positions; timers and what was left over have none of their own."""
+        partition = self.lease.partition
         if self._committer.is_busy:  # what it sets or clears isn't known yet: only the inbox is
-            return await self._hot.receive(self.lease.partition, self._position, BATCH_EVENTS, 0.0)
-        partition, now = self.lease.partition, self._hot.now()
+            return await self._hot.receive(partition, self._position, BATCH_EVENTS, 0.0)
+
+        now = self._hot.now()
         next_due = await self._hot.next_due(partition)
-        wait = IDLE_SECONDS if next_due is None else min(IDLE_SECONDS, max(0.0, next_due - now))
-        events = await self._hot.receive(
-            partition, self._position, BATCH_EVENTS, 0.0 if self._continue else wait
-        )
+        if self._continue:
+            wait = 0.0
+        elif next_due is None:
+            wait = IDLE_SECONDS
+        else:
+            wait = min(IDLE_SECONDS, max(0.0, next_due - now))
+        events = await self._hot.receive(partition, self._position, BATCH_EVENTS, wait)
+
         last = events[-1][0] if events else self._position
         if next_due is not None and next_due <= self._hot.now():
             due = await self._hot.due(partition, self._hot.now(), BATCH_EVENTS)
@@ -255,9 +260,8 @@ class PartitionOwner:
             execution = self._cache.get(event.execution_id)
             if event.execution_id in self._beginning:
                 self._beginning[event.execution_id].append(event)
-            elif (
-                execution is not None
-            ):  # or it has ended and gone, or is broken: too late for this event
+            # an execution that has ended, or is broken, isn't there: too late for this event
+            elif execution is not None:
                 self._batch[event.execution_id] = execution
                 try:
                     if len(execution.nodes) > LARGE_NODES and isinstance(event, MAY_END_ALL):
@@ -268,7 +272,8 @@ class PartitionOwner:
                         await self._provide(execution, now)
                 except TRANSIENT:
                     raise
-                except Exception as error:  # noqa: BLE001 -- one bad execution must not stop the partition
+                # one bad execution must not stop the partition
+                except Exception as error:  # noqa: BLE001
                     await self._fail_execution(event.execution_id, error, now)
             self._position = position
             if self._weight >= COMMIT_WEIGHT:
@@ -288,9 +293,11 @@ class PartitionOwner:
         prepared = self._preparer.take(record.execution_id)
         if prepared:
             handling.provide_prepared(execution, prepared)
+
         before = execution.commands.weight
         handling.handle(execution, event, now)
         self._weight += execution.commands.weight - before
+
         if execution.unprepared:
             self._preparer.ask(record.execution_id, record.workflow, execution.take_unprepared())
 
@@ -302,9 +309,8 @@ class PartitionOwner:
         """Provide large outputs that an execution needs before it can go on."""
         while execution.wanted:
             values = await self._fetch(execution.wanted)
-            if (
-                values is None
-            ):  # all others go on; the timer is kept by the store, so that a new owner tries too
+            if values is None:
+                # all others go on; the timer is in the store, so that a new owner tries too
                 deadlines.wake(execution, self._blobs_away_until)
                 return
             handling.provide(execution, values)
@@ -314,18 +320,19 @@ class PartitionOwner:
         """Values from the blob store; None if it is away."""
         if self._hot.now() < self._blobs_away_until:
             return None
-        asked = self._hot.now()
+        asked_at = self._hot.now()
         try:
             return {node_id: await self._blobs.get(blob) for node_id, blob in blobs.items()}
         except StoreUnavailable as error:
-            self._blobs_are_away(asked, error)
+            self._blobs_are_away(asked_at, error)
             return None
 
-    def _blobs_are_away(self, asked: float, error: StoreUnavailable) -> None:
+    def _blobs_are_away(self, asked_at: float, error: StoreUnavailable) -> None:
         if not self._topology.is_tiered:  # then all of the store is away
             raise error
         now = self._hot.now()
-        self._blobs_away_until = now + min(max(AWAY_SECONDS, 2 * (now - asked)), AWAY_SECONDS_MAX)
+        seconds = max(AWAY_SECONDS, 2 * (now - asked_at))
+        self._blobs_away_until = now + min(seconds, AWAY_SECONDS_MAX)
         log.warning("partition %d: large values have to wait: %s", self.lease.partition, error)
 
     async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
@@ -347,20 +354,21 @@ class PartitionOwner:
             missing.difference_update(self._quarantined)
         if not missing:
             return
+
         starts = {event.execution_id for _, event in events if isinstance(event, MAY_BE_FIRST)}
         loaded, failed = await self._loader.load(missing, starts)
         self._cache.update(loaded)
         for execution_id, error in failed.items():
             if isinstance(error, Compiling):
                 self._begin_later(execution_id, error.task)
-            elif isinstance(
-                error, PlanMissing
-            ):  # the hot store has the only copy of what it did: it waits
+            elif isinstance(error, PlanMissing):
+                # the hot store has the only copy of what the execution did: it waits
                 log.error("execution %s can't go on: %s", execution_id, error)
                 self._quarantine(execution_id, now + QUARANTINE_SECONDS)
                 self._without_plan.add(execution_id)
             else:
                 await self._fail_execution(execution_id, error, now)
+
         for execution_id in self._without_plan & loaded.keys():
             self._without_plan.discard(execution_id)
             await self._hot.append(_hand_out_again(loaded[execution_id]), own=True)
@@ -373,9 +381,8 @@ class PartitionOwner:
 
         async def wait() -> None:
             await asyncio.wait([compiling])
-            with suppress(
-                StoreError
-            ):  # then they are found in the cold store again, as after a crash
+            # if the store fails, they are found in the cold store again, as after a crash
+            with suppress(StoreError):
                 await self._hot.append(self._beginning.pop(execution_id), own=True)
 
         self._beginning[execution_id] = []
@@ -402,9 +409,8 @@ class PartitionOwner:
             return
         if stored is not None and stored.record.state not in EXECUTION_ENDS:
             message = f"{type(error).__name__}: {error}"
-            self._broken[execution_id] = BrokenExecution(
-                stored, fail_from_records(stored.record, stored.runs, stored.last_seq, message, now)
-            )
+            commands = fail_from_records(stored.record, stored.runs, stored.last_seq, message, now)
+            self._broken[execution_id] = BrokenExecution(stored, commands)
 
     def _quarantine(self, execution_id: str, until: float) -> None:
         """Handle no events of an execution before `until`.
@@ -417,7 +423,8 @@ class PartitionOwner:
     async def _on_rejected(self, execution_id: str, error: Exception) -> Commands | None:
         """The commands to write for an execution whose own ones the store has rejected.
 
-        The same again if these were already the ones that fail it; None if there is nothing to write.
+        The same again if these were already the ones that fail it; None if there is nothing to
+        write.
         """
         if execution_id not in self._broken:
             await self._fail_from_records(execution_id, error, self._hot.now())
@@ -429,25 +436,22 @@ class PartitionOwner:
 
     async def _commit_batch(self) -> None:
         changes = [execution.take_commands() for execution in self._batch.values()]
-        fresh = [
-            broken
-            for execution_id, broken in self._broken.items()
-            if execution_id not in self._failing
-        ]
-        changes += [broken.commands for broken in fresh]
-        self._failing.update(broken.commands.execution_id for broken in fresh)
+        for execution_id, broken in self._broken.items():
+            if execution_id not in self._failing:
+                changes.append(broken.commands)
+                self._failing.add(execution_id)
         changes += self._postponed
         self._postponed = []
         self._batch.clear()
         self._weight = 0
+
         self._route(changes)
         await self._spill(changes)
         await self._committer.wait_landed()
         if len(changes) > 1:
             await self._committer.begin(changes, self._position)
-        elif (
-            changes or self._position != self.lease.position or self._is_unproved()
-        ):  # nothing to decide meanwhile, or so little
+        # so little that there is nothing to decide meanwhile
+        elif changes or self._position != self.lease.position or self._is_unproved():
             await self._committer.write(changes, self._position)
 
     def _is_unproved(self) -> bool:
@@ -460,11 +464,10 @@ class PartitionOwner:
             execution_id = commands.execution_id
             if commands.finished:
                 self._preparer.forget(execution_id)
-                ended.append(
-                    self._broken.pop(execution_id).stored
-                    if execution_id in self._broken
-                    else self._cache.pop(execution_id)
-                )
+                if execution_id in self._broken:
+                    ended.append(self._broken.pop(execution_id).stored)
+                else:
+                    ended.append(self._cache.pop(execution_id))
                 self._failing.discard(execution_id)
             elif commands.has_more:
                 self._continue.add(execution_id)
@@ -472,7 +475,10 @@ class PartitionOwner:
             self._observer(plan, changes, ended)
 
     def _route(self, changes: Iterable[Commands]) -> None:
-        """Route tasks to the queues that live workers serve now: a plan may be older than they are."""
+        """Route tasks to the queues that live workers serve now.
+
+        A plan may be older than these workers.
+        """
         queues = self._routing.queues
         for commands in changes:
             for task in commands.tasks:
@@ -485,14 +491,15 @@ class PartitionOwner:
         inline_max_bytes = self._inline_max_bytes
         for commands in changes:
             for task in commands.tasks:
-                config, inputs = task.config, task.inputs
+                config = task.config
                 if isinstance(config, bytes) and len(config) > inline_max_bytes:
                     task.config = await self._put(config) or config
-                if (
-                    inputs
-                    and sum([len(value) for _, value in inputs if isinstance(value, bytes)])
-                    > inline_max_bytes
-                ):
+
+                inputs = task.inputs
+                if not inputs:
+                    continue
+                size = sum([len(value) for _, value in inputs if isinstance(value, bytes)])
+                if size > inline_max_bytes:
                     blob = await self._put(codec.encode(inputs))
                     task.inputs = inputs if blob is None else [("", blob)]
 
@@ -511,31 +518,33 @@ class PartitionOwner:
     async def _put(self, data: bytes) -> Blob | None:
         """Put data into the blob store.
 
-        None: it is away, and the task carries this itself, so that nobody has to wait.
+        None if it is away: then the task carries the data itself, so that nobody has to wait.
         """
-        asked, is_small = self._hot.now(), len(data) <= INLINE_AWAY_BYTES
-        if is_small and asked < self._blobs_away_until:
+        asked_at = self._hot.now()
+        is_small = len(data) <= INLINE_AWAY_BYTES
+        if is_small and asked_at < self._blobs_away_until:
             return None
         try:
             return await self._blobs.put(data)
         except StoreUnavailable as error:
             if not is_small:
                 raise
-            self._blobs_are_away(asked, error)
+            self._blobs_are_away(asked_at, error)
             return None
 
 
 def _hand_out_again(execution: Execution) -> list[AnyEvent]:
     """Events that hand out the tasks of an execution again.
 
-    A worker may have reported while nobody could hear of it. A task that still waits isn't handed
+    A worker may have reported while its events were dropped. A task that still waits isn't handed
     out twice.
     """
-    execution_id, generation = execution.record.execution_id, execution.record.generation
-    out = [
-        run for run in execution.runs.values() if run.state in (NodeState.QUEUED, NodeState.RUNNING)
-    ]
-    events: list[AnyEvent] = [
-        TaskReturned(execution_id, run.node_id, generation, run.attempt, "") for run in out
-    ]
-    return [*events, Continued(execution_id)]
+    execution_id = execution.record.execution_id
+    generation = execution.record.generation
+    events: list[AnyEvent] = []
+    for run in execution.runs.values():
+        if run.state in (NodeState.QUEUED, NodeState.RUNNING):
+            returned = TaskReturned(execution_id, run.node_id, generation, run.attempt, "")
+            events.append(returned)
+    events.append(Continued(execution_id))
+    return events

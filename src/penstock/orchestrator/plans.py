@@ -1,10 +1,11 @@
-"""Plans: compiled versions, cached by name and number. A version never changes.
+"""Plans: compiled versions, cached by name and number.
 
-What its handlers ask for can: retries, time-outs and queues for which the document has no word are
-the handler's own, which workers tell the store when they start. They are read when a plan is
-compiled, never per execution. In the role of an orchestrator `run_learning` compiles again what
-has changed, so that soon all of them agree; elsewhere a plan stays as it is until the process ends.
-An execution that is in memory keeps the plan that it was loaded with.
+A version never changes, but the defaults of its handlers can: retries, time-outs and queues that
+the document doesn't set are the handler's own, which workers report to the store when they start.
+Defaults are read when a plan is compiled, never per execution. In the role of an orchestrator,
+`run_learning` compiles a plan again when its handlers' defaults have changed, so that soon all
+orchestrators agree; elsewhere a plan stays as it is until the process ends. An execution that is in
+memory stays with the plan that it was loaded with.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class _CachedPlan(NamedTuple):
     plan: Plan
     size: int
     """The size of its document, in bytes."""
-    asked: Mapping[str, HandlerDefaults | None] | None
-    """What its handlers asked for when it was compiled; None if that was done elsewhere."""
+    defaults: Mapping[str, HandlerDefaults | None] | None
+    """Its handlers' defaults when it was compiled; None if it was compiled elsewhere."""
     stored: WorkflowVersion | None = None
     """The version as the cold store had it; None if it was compiled elsewhere."""
 
@@ -64,20 +65,22 @@ class Plans:
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         on_new: Callable[[Plan], None] | None = None,
     ) -> None:
-        """`handlers` are those that this process knows.
+        """`handlers` answers the defaults of the handlers that this process has.
 
-        Of one name the store's word counts, which is the workers'.
+        The defaults in the store, which are the workers', go before them.
         """
-        self._cold, self._handlers, self._on_new = cold, handlers, on_new
+        self._cold = cold
+        self._handlers = handlers
+        self._on_new = on_new
         self._plans: dict[tuple[str, int], _CachedPlan] = {}
         self._bytes = 0
         self._large = asyncio.Lock()
         self._compiling: dict[tuple[str, int], asyncio.Task[Plan]] = {}
         """Plans of large documents that are being compiled."""
         self.live: Callable[[], Mapping[str, HandlerDefaults]] = dict
-        """What live workers ask for.
+        """Answers the defaults of the live workers' handlers.
 
-        It goes before what is stored, which a worker may have said that is dead.
+        They go before the stored ones, which may come from a worker that is dead.
         """
 
     def put(self, plan: Plan, size: int = 0) -> None:
@@ -91,14 +94,16 @@ class Plans:
         self._drop(key)
         self._plans[key] = cached
         self._bytes += cached.size
-        while len(self._plans) > PLANS_MAX or (
-            self._bytes > PLANS_BYTES_MAX and len(self._plans) > 1
-        ):
-            self._drop(
-                next(iter(self._plans))
-            )  # the oldest; an execution that runs has its own hold on it
+        while self._is_too_full():
+            # the oldest; an execution that runs has a reference of its own to it
+            self._drop(next(iter(self._plans)))
         if self._on_new is not None:
             self._on_new(plan)
+
+    def _is_too_full(self) -> bool:
+        if len(self._plans) > PLANS_MAX:
+            return True
+        return self._bytes > PLANS_BYTES_MAX and len(self._plans) > 1
 
     def _drop(self, key: tuple[str, int]) -> None:
         dropped = self._plans.pop(key, None)
@@ -122,17 +127,18 @@ class Plans:
 
     async def need_soon(self, name: str, version: int) -> Plan:
         """A plan, as `need`; raises `Compiling` if it takes so long that others shouldn't wait."""
-        known = self.known(name, version)
-        if known is not None:
-            return known
+        plan = self.known(name, version)
+        if plan is not None:
+            return plan
+
         compiling = self._compiling.pop((name, version), None)
         if compiling is None:
             stored = await self._cold.get_workflow(name, version)
             if stored is None or len(stored.document) < SLOW_BYTES:
                 return await self.need(name, version)
-            compiling = self._compiling.get((name, version)) or asyncio.create_task(
-                self._compile_stored(stored)
-            )
+            compiling = self._compiling.get((name, version))
+            if compiling is None:
+                compiling = asyncio.create_task(self._compile_stored(stored))
         elif compiling.done():
             return await compiling  # which raises what went wrong: the next one tries again
         self._compiling[name, version] = compiling
@@ -142,11 +148,12 @@ class Plans:
         """A plan, as `get`. Raises `NotFound`."""
         plan = self.known(name, version) or await self.get(name, version)
         if plan is None:
-            raise NotFound(f"there is no workflow {f'{name}@{version}'!r} in this store")
+            workflow = f"{name}@{version}"
+            raise NotFound(f"there is no workflow {workflow!r} in this store")
         return plan
 
     async def run_learning(self) -> None:
-        """Compile plans again when handlers ask for something else, for ever.
+        """Compile plans again when their handlers' defaults have changed, for ever.
 
         Nothing waits for it: while the store is away, plans stay as they are.
         """
@@ -155,17 +162,15 @@ class Plans:
             try:
                 await self.learn()
             except StoreError as error:
-                log.info("what handlers ask for can't be read now: %s", error)
+                log.info("the defaults of handlers can't be read now: %s", error)
             except Exception:
-                log.exception("what handlers ask for can't be followed")
+                log.exception("plans can't be brought up to date with their handlers' defaults")
 
     async def learn(self) -> None:
-        """Compile again every plan with a handler that asks for something else now."""
+        """Compile every plan again whose handlers have other defaults now."""
         handlers = await self._read_handlers()
         for (name, version), cached in list(self._plans.items()):
-            if cached.asked is None or any(
-                handlers.get(each) != asked for each, asked in cached.asked.items()
-            ):
+            if _is_outdated(cached, handlers):
                 await self._compile(name, version)
 
     async def _compile(self, name: str, version: int) -> Plan | None:
@@ -186,17 +191,24 @@ class Plans:
         if len(stored.document) < LARGE_BYTES:
             plan = work()
         else:
-            async with (
-                self._large
-            ):  # one after another: the loop shares the interpreter with one thread, not six
+            # one after another: the loop shares the interpreter with one thread, not six
+            async with self._large:
                 plan = await asyncio.to_thread(work)
-        plan.name, plan.version = stored.name, stored.version
+        plan.name = stored.name
+        plan.version = stored.version
+
         names = {node.handler for node in plan.nodes}
-        # once a worker has a handler of such a name, it takes the place of the built-in one
+        # once a worker has a handler of such a name, it replaces the built-in one
         names |= {name for name, fallback in FALLBACK_HANDLERS.items() if fallback in names}
-        asked = {name: handlers.get(name) for name in names}
-        self._cache(_CachedPlan(plan, len(stored.document), asked, stored))
+        defaults = {name: handlers.get(name) for name in names}
+        self._cache(_CachedPlan(plan, len(stored.document), defaults, stored))
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:
         return {**self._handlers(), **await self._cold.known_handlers(), **self.live()}
+
+
+def _is_outdated(cached: _CachedPlan, handlers: Mapping[str, HandlerDefaults]) -> bool:
+    if cached.defaults is None:
+        return True
+    return any(handlers.get(name) != defaults for name, defaults in cached.defaults.items())

@@ -1,4 +1,4 @@
-"""Has conditions and configs of nodes worked out in a sandbox, beside the owner's loop.
+"""The preparer evaluates conditions and configs of nodes in a sandbox, beside the owner's loop.
 
 Other executions go on meanwhile. An overrun is an answer like any other: the node fails with it,
 and that is recorded, so that no later owner tries for ever. If the owner dies before the answer is
@@ -29,6 +29,7 @@ A document can have thousands of them.
 NOT_TRIED = (
     f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
 )
+"""The error of the preparations that fail at once."""
 RETRY_SECONDS = 0.2
 ANSWERS_BYTES_MAX = 32 * 1024 * 1024
 """Bytes, about, of an execution's answers that wait for its owner.
@@ -55,24 +56,30 @@ def how_many_at_once(preparations: Sequence[Preparation]) -> int:
 
 
 def _answers_bytes(answers: Mapping[str, Prepared]) -> int:
-    values = [value for answer in answers.values() for value in (answer.config, answer.output)]
-    return sum(len(value) for value in values if isinstance(value, bytes))
+    total = 0
+    for answer in answers.values():
+        for value in (answer.config, answer.output):
+            if isinstance(value, bytes):
+                total += len(value)
+    return total
 
 
 class Preparer:
-    """Works out preparations of executions.
+    """Does the preparations of executions.
 
-    `wake` makes the owner handle the execution, for which there are answers then. Large configs are
-    stored before that (`store_config`): while the owner commits, all other executions wait.
+    `wake` makes the owner handle an execution for which there are answers. Large configs are stored
+    before that (`store_config`): while the owner commits, all other executions wait.
     """
 
     def __init__(
         self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]], store_config: StoreConfig
     ) -> None:
-        self._sandbox, self._wake, self._store_config = sandbox, wake, store_config
+        self._sandbox = sandbox
+        self._wake = wake
+        self._store_config = store_config
         self._answers: dict[str, dict[str, Prepared]] = {}
         self._under_way: dict[str, dict[str, asyncio.Task[None]]] = {}
-        """Tasks that work preparations out, by execution and node."""
+        """Tasks that do preparations, by execution and node."""
         self._overruns: dict[str, int] = {}
         self._taken: dict[str, asyncio.Event] = {}
         """Events by execution, set when its owner takes the answers."""
@@ -82,14 +89,14 @@ class Preparer:
     ) -> None:
         """Ask for preparations.
 
-        Nothing is done twice, for an execution that was loaded again meanwhile asks again.
+        Nothing is done twice: an execution that was loaded again meanwhile asks again.
         """
         under_way = self._under_way.setdefault(execution_id, {})
         answered = self._answers.get(execution_id, {})
         new = {
-            node: it
-            for node, it in preparations.items()
-            if node not in under_way and node not in answered
+            node_id: preparation
+            for node_id, preparation in preparations.items()
+            if node_id not in under_way and node_id not in answered
         }
         if new:
             task = asyncio.create_task(self._prepare(execution_id, workflow, list(new.values())))
@@ -110,7 +117,9 @@ class Preparer:
             task.cancel()
 
     async def close(self) -> None:
-        tasks = {task for under_way in self._under_way.values() for task in under_way.values()}
+        tasks: set[asyncio.Task[None]] = set()
+        for under_way in self._under_way.values():
+            tasks.update(under_way.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -124,10 +133,9 @@ class Preparer:
                 await self._wake_owner(execution_id)
                 return
             batch = left[: how_many_at_once(left)] if together else left[:1]
-            done = await self._round(execution_id, workflow, batch)
-            together = together and done == len(
-                batch
-            )  # not after an overrun: whose it was shows only one by one
+            done = await self._run_job(execution_id, workflow, batch)
+            # after an overrun one by one: only then it is clear whose it was
+            together = together and done == len(batch)
             left = left[done:]
             if done:
                 await self._wake_owner(execution_id)
@@ -146,10 +154,10 @@ class Preparer:
             finally:
                 self._taken.pop(execution_id, None)
 
-    async def _round(self, execution_id: str, workflow: str, left: list[Preparation]) -> int:
-        """Work preparations out as far as one job goes, which ends with the first overrun.
+    async def _run_job(self, execution_id: str, workflow: str, left: list[Preparation]) -> int:
+        """Do preparations as far as one job goes, which ends with the first overrun.
 
-        Answers how many are done. In a job of many, one pays for values that others look at too;
+        Returns how many are done. In a job of many, one pays for values that others look at too;
         only one that is alone has overrun by itself.
         """
         done = 0

@@ -1,8 +1,8 @@
-"""Takes tasks back from dead workers.
+"""The reaper takes tasks back from dead workers.
 
-Dead means: its heartbeat counter hasn't moved for `worker_dead_seconds` of the watch's own
-uninterrupted time. Time in which it couldn't look (a pause, an outage of the store) counts for
-nobody, so an outage declares nobody dead. A worker may have other settings than the orchestrator:
+A worker is dead if its heartbeat counter hasn't moved for `worker_dead_seconds` of the watch's own
+uninterrupted time. Time in which the watch couldn't look (a pause, an outage of the store) doesn't
+count, so an outage declares nobody dead. A worker may have other settings than the orchestrator:
 one that announces slower heartbeats than that allows gets longer.
 
 An orchestrator has one watch, for all workers and for as long as it lives; each partition that it
@@ -42,7 +42,8 @@ class WorkerWatch:
     """Watches for how long each worker has been silent."""
 
     def __init__(self, queue: TaskQueue, look_seconds: float | None = None) -> None:
-        self._queue, self._look_seconds = queue, look_seconds
+        self._queue = queue
+        self._look_seconds = look_seconds
         self._beats: dict[str, int] = {}
         self._silent_seconds: dict[str, float] = {}
         self._looked = asyncio.Event()
@@ -77,12 +78,16 @@ class WorkerWatch:
         workers = await self._queue.workers()
         for worker_id, beats in workers.items():
             if self._beats.get(worker_id) != beats:
-                self._beats[worker_id], self._silent_seconds[worker_id] = beats, 0.0
+                self._beats[worker_id] = beats
+                self._silent_seconds[worker_id] = 0.0
             else:
                 self._silent_seconds[worker_id] += seconds
-        for gone in self._beats.keys() - workers.keys():
-            del self._beats[gone], self._silent_seconds[gone]
-        looked, self._looked = self._looked, asyncio.Event()
+        for worker_id in self._beats.keys() - workers.keys():
+            del self._beats[worker_id]
+            del self._silent_seconds[worker_id]
+
+        looked = self._looked
+        self._looked = asyncio.Event()
         looked.set()
 
     async def next_look(self) -> None:
@@ -103,8 +108,11 @@ class Reaper:
         dead_seconds: float = DEAD_SECONDS,
         announced: Announced = dict,
     ) -> None:
-        self._queue, self._lease, self._metrics = queue, lease, metrics or Metrics()
-        self._dead_seconds, self._announced = dead_seconds, announced
+        self._queue = queue
+        self._lease = lease
+        self._metrics = metrics or Metrics()
+        self._dead_seconds = dead_seconds
+        self._announced = announced
         self._watch = watch or WorkerWatch(queue)
         self._reaped_at: dict[str, float] = {}
         """Seconds for which workers had been silent when their tasks were taken back."""
@@ -120,7 +128,8 @@ class Reaper:
 
         Raises `Fenced` if the partition has another owner by now.
         """
-        silent, announced = dict(self._watch.silent_seconds), self._announced()
+        silent = dict(self._watch.silent_seconds)
+        announced = self._announced()
         for worker_id, seconds in silent.items():
             limit = dead_after(self._dead_seconds, announced.get(worker_id, 0.0))
             # again after as long a time: a call of the dead may have landed late, and claimed a

@@ -1,12 +1,12 @@
-"""Recovery: a new owner makes sure that everything that should run has something to run it.
+"""Recovery: a new owner appends the events that are missing in its inbox, before it reads it.
 
-It does so before it reads its inbox.
-
-- An execution that was accepted and never started is started (its event was lost between the two steps of a start).
-  Where tasks outlive the process, so does the inbox: a start that waits there isn't lost.
-- Where queued tasks don't outlive the process, each node that was queued is handed out again, with the same attempt; a
-  node that was in a worker's hands has lost that attempt, so a handler that kills its process can't do so for ever.
-- A cancel, pause or resume that was stored and perhaps never handled is asked for again.
+- An intent that never started is started: its event was lost between the two steps of a start.
+  Where tasks outlive the process, so does the inbox, and a start that waits there isn't lost.
+- Where queued tasks don't outlive the process, each node that was queued is handed out again, with
+  the same attempt. A node that was claimed by a worker has lost that attempt, so that a handler
+  that kills its process can't do so for ever.
+- A control request (cancel, pause or resume) that was stored and perhaps never handled is appended
+  again.
 
 Doing this twice does no harm: events that are not current change nothing.
 """
@@ -42,10 +42,10 @@ Key = tuple[str, str, int, int]
 
 
 async def recover(stores: Stores, partition: int, position: int = 0) -> int:
-    """Append events that are missing to the inbox of a new owner.
+    """Append the events that are missing to the inbox of a new owner.
 
-    Everything after `position` is still to be read there. Answers how many executions were looked
-    at.
+    Everything after `position` is still to be read there. Returns the number of executions that
+    were looked at.
     """
     if not topology_of(stores).tasks_are_durable:
         return await _make_up(stores, partition)
@@ -55,12 +55,13 @@ async def recover(stores: Stores, partition: int, position: int = 0) -> int:
 
 
 async def sweep(stores: Stores, partition: int, overdue_seconds: float, position: int = 0) -> int:
-    """Append missing starts to the inbox of an owner that is at work, as `recover`.
+    """Append missing starts to the inbox of an owner that is at work, as `recover` does.
 
-    Answers how many starts had got lost. One that is younger than `overdue_seconds` may just be on
-    its way, and is no sign that something is wrong.
+    Returns the number of starts that had got lost. One that is younger than `overdue_seconds` may
+    just be on its way, and is no sign that something is wrong.
     """
-    lost = await _make_up_starts(stores, partition, await stores.cold.started(partition), position)
+    execution_ids = await stores.cold.started(partition)
+    lost = await _make_up_starts(stores, partition, execution_ids, position)
     latest = stores.hot.now() - overdue_seconds
     return sum(created_at <= latest for created_at in lost)
 
@@ -68,14 +69,14 @@ async def sweep(stores: Stores, partition: int, overdue_seconds: float, position
 async def _make_up_starts(
     stores: Stores, partition: int, execution_ids: Sequence[str], position: int
 ) -> list[float]:
-    """Append starts and wishes that nobody will handle otherwise.
+    """Append starts and control requests that nobody will handle otherwise.
 
-    Answers when executions that hadn't begun were made.
+    Returns the times at which the executions were created whose starts were lost.
     """
     lost = await _lost(stores, partition, execution_ids, position)
-    control_requests = await stores.cold.control_requests(
-        partition
-    )  # last: one that is stored meanwhile isn't followed by an older one
+    # read last: a request that is stored meanwhile must not be followed by an older one
+    control_requests = await stores.cold.control_requests(partition)
+
     # a cancel finds its execution by itself, and nothing is to run
     events: list[AnyEvent] = [
         ExecutionStarted(execution_id)
@@ -85,6 +86,7 @@ async def _make_up_starts(
     events += [
         CONTROL_EVENTS[request](execution_id) for execution_id, request in control_requests.items()
     ]
+
     for first in range(0, len(events), CHUNK):
         await stores.hot.append(events[first : first + CHUNK], own=True)
     return list(lost.values())
@@ -95,7 +97,7 @@ async def _lost(
 ) -> dict[str, float]:
     """Executions that should run and that neither the hot store nor its inbox knows.
 
-    With the time of their making.
+    By their id, with the time at which they were created.
     """
     unknown = await _unknown(stores, execution_ids)
     if unknown:
@@ -104,43 +106,42 @@ async def _lost(
         unknown = await _unknown(
             stores, [execution_id for execution_id in unknown if execution_id not in awaited]
         )
-    found: dict[str, float] = {}
+
+    created_at: dict[str, float] = {}
     for first in range(0, len(unknown), CHUNK):
         # and once more there: it may have ended and left the hot store since it was listed
         intents = await stores.cold.intents(unknown[first : first + CHUNK])
-        running = {
-            execution_id: each.record
-            for execution_id, each in intents.items()
-            if each.record.state not in EXECUTION_ENDS
-        }
-        found.update((execution_id, record.created_at) for execution_id, record in running.items())
-    return found
+        for execution_id, intent in intents.items():
+            if intent.record.state not in EXECUTION_ENDS:
+                created_at[execution_id] = intent.record.created_at
+    return created_at
 
 
 async def _unknown(stores: Stores, execution_ids: Sequence[str]) -> list[str]:
+    """Executions that the hot store doesn't have."""
     unknown: list[str] = []
     for first in range(0, len(execution_ids), CHUNK):
         chunk = execution_ids[first : first + CHUNK]
-        known = await stores.hot.known(chunk)
-        unknown += [execution_id for execution_id in chunk if execution_id not in known]
+        in_hot_store = await stores.hot.known(chunk)
+        unknown += [execution_id for execution_id in chunk if execution_id not in in_hot_store]
     return unknown
 
 
 async def _awaited(stores: Stores, partition: int, position: int) -> set[str]:
     """Executions whose start is in the inbox."""
-    found: set[str] = set()
+    execution_ids: set[str] = set()
     while events := await stores.hot.receive(partition, position, INBOX_CHUNK, 0.0):
         position = events[-1][0]
-        found.update(
-            event.execution_id for _, event in events if isinstance(event, ExecutionStarted)
-        )
-    return found
+        for _, event in events:
+            if isinstance(event, ExecutionStarted):
+                execution_ids.add(event.execution_id)
+    return execution_ids
 
 
 async def _make_up(stores: Stores, partition: int) -> int:
     """Append events for all executions, where nothing else has outlived the process.
 
-    Answers how many there are.
+    Returns the number of executions.
     """
     execution_ids = await stores.cold.started(partition)
     orphans = set(stores.queue.orphans())
@@ -148,10 +149,10 @@ async def _make_up(stores: Stores, partition: int) -> int:
     control_requests = await stores.cold.control_requests(partition)
     for first in range(0, len(execution_ids), CHUNK):
         chunk = execution_ids[first : first + CHUNK]
-        known = await stores.hot.load(chunk)
+        loaded = await stores.hot.load(chunk)
         events: list[AnyEvent] = []
         for execution_id in chunk:
-            stored = known.get(execution_id)
+            stored = loaded.get(execution_id)
             if stored is not None:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
             elif control_requests.get(execution_id) != "cancel":
@@ -166,6 +167,10 @@ async def _make_up(stores: Stores, partition: int) -> int:
 def _hand_out_again(
     stored: Stored, queue: TaskQueue, orphans: set[Key], lost: set[Key]
 ) -> list[AnyEvent]:
+    """Events for the tasks of an execution that were queued or running when the process ended.
+
+    Adds the tasks whose attempt is lost to `lost`.
+    """
     events: list[AnyEvent] = []
     for run in stored.runs.values():
         if run.state not in (NodeState.QUEUED, NodeState.RUNNING):

@@ -1,9 +1,9 @@
-"""The queue that a task goes to, by what live workers say of themselves.
+"""Routing: the queue that a task goes to, by the offers of live workers.
 
-A document may name a node's queue; that is where its tasks go. Else the handler's own queue counts,
-as the live worker that started last has registered it. What a worker registered that is dead counts
-only while no live worker has that handler: then the plan's queue is as good as any, and whoever
-comes takes the tasks from there (`backlog`).
+A document may name a node's queue; that is where its tasks go. Otherwise the handler's own queue
+counts, as the live worker that started last has registered it. What a dead worker registered counts
+only while no live worker has that handler: then the plan's queue is as good as any, and the next
+worker takes the tasks from there (`backlog`).
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from penstock.stores.base import Offer, TaskQueue
 log = logging.getLogger("penstock.orchestrator")
 
 LOOK_SECONDS = 1.0
-NO_WORKER, NO_HANDLER = "no_worker", "no_handler"
+NO_WORKER = "no_worker"
+NO_HANDLER = "no_handler"
 
 
 class Routing:
     """Offers of live workers, read every second: one for all partitions of an orchestrator."""
 
     def __init__(self, queue: TaskQueue, dead_seconds: float = DEAD_SECONDS) -> None:
-        self._queue, self._dead_seconds = queue, dead_seconds
+        self._queue = queue
+        self._dead_seconds = dead_seconds
         self.offers: list[Offer] = []
         self.queues: Mapping[str, str] = {}
         """The queue that tasks go to, by handler."""
@@ -35,7 +37,9 @@ class Routing:
         """Seconds between heartbeats that each worker announces, dead or alive, by its id."""
         self._warned: set[tuple[str, str | None]] = set()
         self._slow: set[str] = set()
-        """Workers whose heartbeats are too slow for this orchestrator's settings: it has been said.
+        """Workers whose heartbeats are too slow for this orchestrator's settings.
+
+        There has been a warning about them.
         """
 
     async def run(self) -> None:
@@ -44,9 +48,9 @@ class Routing:
             try:
                 await self.look()
             except StoreError as error:
-                log.info("what workers offer can't be read now: %s", error)
+                log.info("the workers' offers can't be read now: %s", error)
             except Exception:
-                log.exception("what workers offer can't be followed")
+                log.exception("the workers' offers can't be read; trying again")
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
@@ -55,28 +59,25 @@ class Routing:
         self._compare_settings()
         self.offers = live(offers, self._dead_seconds)
         self.queues = queues_of(self.offers)
-        for queue, handler in [
-            each for each in self._warned if missing(self.offers, *each) is None
-        ]:
-            self._warned.discard((queue, handler))
-            log.info(
-                "the queue %r has a worker again%s",
-                queue,
-                f" for the handler {handler!r}" if handler else "",
-            )
+
+        for queue, handler in list(self._warned):
+            if missing(self.offers, queue, handler) is None:
+                self._warned.discard((queue, handler))
+                for_handler = f" for the handler {handler!r}" if handler else ""
+                log.info("the queue %r has a worker again%s", queue, for_handler)
 
     def _compare_settings(self) -> None:
-        """Warn once of each worker whose settings don't go with the ones here."""
+        """Warn once about each worker whose heartbeats are too slow for the settings here."""
         slow = {
-            name
-            for name, seconds in self.announced.items()
+            worker_id
+            for worker_id, seconds in self.announced.items()
             if dead_after(0.0, seconds) > self._dead_seconds
         }
         for worker_id in sorted(slow - self._slow):
             seconds = self.announced[worker_id]
             log.warning(
-                "the worker %s sends a heartbeat every %g s, and PENSTOCK_WORKER_DEAD_SECONDS is %g here: it is given "
-                "%g s; give workers and orchestrators the same settings",
+                "the worker %s sends a heartbeat every %g s, and PENSTOCK_WORKER_DEAD_SECONDS "
+                "is %g here: it is given %g s; give workers and orchestrators the same settings",
                 worker_id,
                 seconds,
                 self._dead_seconds,
@@ -85,14 +86,14 @@ class Routing:
         self._slow = slow
 
     def defaults(self) -> dict[str, HandlerDefaults]:
-        """Defaults of the live workers' handlers: the worker that started last is heard."""
-        found: dict[str, HandlerDefaults] = {}
+        """Defaults of the live workers' handlers; those of the newest worker count."""
+        defaults: dict[str, HandlerDefaults] = {}
         for offer in self.offers:
-            found.update(offer.handlers or {})
-        return found
+            defaults.update(offer.handlers or {})
+        return defaults
 
     def warn(self, queue: str, handler: str | None, waiting: int) -> None:
-        """Warn of tasks that wait in a queue: once, until somebody serves it."""
+        """Warn about tasks that wait in a queue: once, until somebody serves it."""
         why = missing(self.offers, queue, handler)
         if why is not None and (queue, handler) not in self._warned:
             self._warned.add((queue, handler))
@@ -109,12 +110,12 @@ def live(offers: Iterable[Offer], dead_seconds: float = DEAD_SECONDS) -> list[Of
 
     Dead are those that have been silent for so long that the reaper takes their tasks.
     """
-    found = [
+    alive = [
         offer
         for offer in offers
         if offer.silent_seconds < dead_after(dead_seconds, offer.heartbeat_seconds)
     ]
-    return sorted(found, key=lambda offer: (offer.started_at, offer.worker_id))
+    return sorted(alive, key=lambda offer: (offer.started_at, offer.worker_id))
 
 
 def queues_of(offers: Iterable[Offer]) -> dict[str, str]:
@@ -124,8 +125,8 @@ def queues_of(offers: Iterable[Offer]) -> dict[str, str]:
     """
     queues: dict[str, str] = {}
     for offer in offers:
-        for name, asked in (offer.handlers or {}).items():
-            queue = asked.queue or name
+        for name, defaults in (offer.handlers or {}).items():
+            queue = defaults.queue or name
             if queue in offer.queues:
                 queues[name] = queue
     return queues
@@ -147,4 +148,7 @@ def missing(offers: Collection[Offer], queue: str, handler: str | None) -> str |
 def explain(why: str, queue: str, handler: str) -> str:
     if why == NO_WORKER:
         return f"no live worker serves the queue {queue!r}; start one that does"
-    return f"no live worker of the queue {queue!r} has the handler {handler!r}; start one with the module that defines it"
+    return (
+        f"no live worker of the queue {queue!r} has the handler {handler!r}; "
+        "start one with the module that defines it"
+    )

@@ -1,4 +1,4 @@
-"""An execution as users see it: in Python, in `--json`, over HTTP. One shape for all."""
+"""Views of executions: one shape for Python, `--json` and HTTP."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ def time_text(at: float | None) -> str | None:
 
 
 async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[str, bytes]:
-    """Outputs as JSON text, wherever they are kept."""
-    return {
-        node_id: await blobs.get(value) if isinstance(value, Blob) else value
-        for node_id, value in outputs.items()
-    }
+    """Outputs as JSON text, wherever they are stored."""
+    texts: dict[str, bytes] = {}
+    for node_id, value in outputs.items():
+        texts[node_id] = await blobs.get(value) if isinstance(value, Blob) else value
+    return texts
 
 
 def undecoded(data: bytes) -> Any:
-    """A value for an answer that is encoded as JSON again: a large one stays the text that it is.
+    """A value for an answer that is encoded as JSON again.
 
-    Decoding 60 MB takes seconds, in which a loop does nothing else.
+    A large value stays the text that it is: decoding 60 MB takes seconds, in which a loop does
+    nothing else.
     """
     return msgspec.Raw(data) if len(data) > UNDECODED_BYTES else msgspec.json.decode(data)
 
@@ -49,13 +50,16 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
     waits: Mapping[str, tuple[str, str]] = NOTHING,
     value_of: Callable[[bytes], Any] = msgspec.json.decode,
 ) -> dict[str, Any]:
-    """An execution with its nodes. `waits`: by node, why nobody takes its task, as word and text."""
+    """An execution with its nodes.
+
+    `waits` says, by node, why nobody takes its task: as a reason and as text.
+    """
     values = {node_id: value_of(data) for node_id, data in outputs.items()}
-    node_ids = [node.node_id for node in plan.nodes] + [node.node_id for node in record.added]
-    nodes = {
-        node_id: node_view(runs.get(node_id), values.get(node_id), waits.get(node_id))
-        for node_id in node_ids
-    }
+    node_ids = [node.node_id for node in plan.nodes]
+    node_ids += [node.node_id for node in record.added]
+    nodes = {}
+    for node_id in node_ids:
+        nodes[node_id] = node_view(runs.get(node_id), values.get(node_id), waits.get(node_id))
     return {**bare_view(record, values, plan, value_of), "nodes": nodes}
 
 
@@ -103,7 +107,7 @@ def node_view(
 def last_error(run: NodeRun) -> TaskError | None:
     """The last error of a node that has failed or waits for its next attempt.
 
-    One that went on has none any more.
+    A node that has gone on after an error has none any more.
     """
     if run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING):
         return run.failures[-1].error
@@ -114,8 +118,10 @@ def error_view(error: TaskError | None, node_id: str | None = None) -> dict[str,
     if error is None:
         return None
     fields: dict[str, Any] = msgspec.to_builtins(error)
-    shown = {key: value for key, value in fields.items() if value is not None}
-    return {**shown, "node_id": node_id} if node_id else shown
+    view = {key: value for key, value in fields.items() if value is not None}
+    if node_id:
+        view["node_id"] = node_id
+    return view
 
 
 def history_view(history: Iterable[Transition]) -> list[dict[str, Any]]:

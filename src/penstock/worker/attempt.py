@@ -1,4 +1,4 @@
-"""One attempt: a task, the handler's call, and the event that comes of it."""
+"""Attempts: a task, the handler's call, and the event that comes of it."""
 
 from __future__ import annotations
 
@@ -40,24 +40,26 @@ log = logging.getLogger("penstock.worker")
 
 RETRY_SECONDS = 0.2
 INLINE_BYTES = 64 * 1024
-REDACT, REDACT_SECONDS = "penstock.worker.attempt:run_redaction", 60.0
-"""Larger outputs lose their secrets in the sandbox, within so much processor time: it is work for
-each byte.
-"""
+"""The size up to which secrets are taken out of an output on the loop; beyond, in the sandbox."""
+REDACT = "penstock.worker.attempt:run_redaction"
+REDACT_SECONDS = 60.0
+"""Processor time for taking secrets out of an output in the sandbox: it is work for each byte."""
 SHORT_SECONDS = 0.2
-"""An attempt that may only take this long gets its timer at once; for others the watcher is early
-enough.
+"""An attempt that may only take this long gets its timer at once.
+
+For others the watcher is early enough.
 """
 
 ROOM_BYTES = 96 * 1024 * 1024
-"""Of large configs and inputs that a worker holds at once, as JSON; in Python's objects they take a
-multiple.
+"""Bytes of large configs and inputs that a worker holds at once, as JSON.
+
+As Python objects they take a multiple.
 """
 INPUTS_BYTES_MAX = 256 * 1024 * 1024
-"""Of the outputs that one task is given."""
+"""Bytes of the outputs that one task is given."""
 
 LATE_SECONDS = 1.0
-"""A timer that fires so much too late has been kept from it by a blocked loop."""
+"""A timer that fires so much too late was held up by a blocked loop."""
 
 
 class Runners(Protocol):
@@ -71,7 +73,7 @@ class Runners(Protocol):
     room: Room
 
     note: Callable[[Key], None]
-    """The task's handler is about to be called."""
+    """Called just before the task's handler is called."""
 
 
 class Attempt:
@@ -114,15 +116,19 @@ class Attempt:
         clock: Callable[[], float],
         on_stop: Callable[[Attempt], None],
     ) -> None:
-        self.task, self.key, self.slot = task, key, slot
-        self._loop, self._clock, self._on_stop = loop, clock, on_stop
+        self.task = task
+        self.key = key
+        self.slot = slot
+        self._loop = loop
+        self._clock = clock
+        self._on_stop = on_stop
         self.abandoned = False
         self.log = AttemptLog(log_bytes)
         self.context: Context | None = None
         self.stopped: str | None = None
         self.reported = False
         self.room_bytes = 0
-        """What it takes of the worker's room for large values."""
+        """Bytes that it takes of the worker's room for large values."""
         self.secrets: Sequence[str] = ()
         self.in_use: Sequence[SecretInUse] = ()
         self._timer: asyncio.TimerHandle | None = None
@@ -148,9 +154,8 @@ class Attempt:
 
     def _time_is_up(self, due: float) -> None:
         late_seconds = self._loop.time() - due
-        if (
-            late_seconds > LATE_SECONDS
-        ):  # another handler has blocked the loop: this one couldn't go on meanwhile
+        if late_seconds > LATE_SECONDS:
+            # another handler has blocked the loop: this one couldn't go on meanwhile
             self._timer = self._loop.call_later(late_seconds, self.stop, "timeout")
         else:
             self.stop("timeout")
@@ -188,7 +193,9 @@ class Attempt:
             "workflow": task.workflow,
         }
         trace = trace_id(task.trace)
-        return {**marks, "trace_id": trace} if trace else marks
+        if trace:
+            marks["trace_id"] = trace
+        return marks
 
     @property
     def trace(self) -> str:
@@ -211,7 +218,7 @@ class Attempt:
 async def run_attempt(
     attempt: Attempt, handler: Handler, runners: Runners
 ) -> TaskSucceeded | TaskFailed | None:
-    """Run an attempt; answers the event to report, None if nobody waits for it.
+    """Run an attempt; returns the event to report, None if nobody waits for it.
 
     Lets a cancellation through that isn't this attempt's own.
     """
@@ -241,10 +248,10 @@ async def run_attempt(
         if attempt.stopped is None:
             if attempt.slot is not None and attempt.slot.cancelling():
                 raise  # the worker stops
-            return _failed(
-                attempt, error, runners.worker_id
-            )  # the handler's own, or of something it waited for
-    except BaseException as error:  # noqa: BLE001 -- SystemExit and its like are the handler's failure, not ours
+            # the handler cancelled itself, or something that it waited for was cancelled
+            return _failed(attempt, error, runners.worker_id)
+    # SystemExit and its like are the handler's failure, not ours
+    except BaseException as error:  # noqa: BLE001
         if attempt.stopped is None:
             return _failed(attempt, error, runners.worker_id)
     finally:
@@ -273,14 +280,18 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
         task = await _fetched(attempt, handler, runners)
     async with runners.room.turn_for(attempt.room_bytes):
         config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
+
     if task.secrets:
-        if (
-            task.handler in SECRETLESS_HANDLERS
-        ):  # of a document that was stored when that was allowed
-            message = f"{task.handler} can't have secrets in its config: what it computes is kept and shown"
-            raise Terminal(message, category="secret")
-        attempt.in_use = _fill_in(config, task, runners.secrets)
+        # documents were stored with such configs when they were still allowed
+        if task.handler in SECRETLESS_HANDLERS:
+            raise Terminal(
+                f"{task.handler} can't have secrets in its config: "
+                "what it computes is stored and shown",
+                category="secret",
+            )
+        attempt.in_use = _fill_in_secrets(config, task, runners.secrets)
         attempt.secrets = [secret.value for secret in attempt.in_use]
+
     if handler.runs_in == "thread":
         return await _call_thread(attempt, handler, config, task, runners)
     if handler.runs_in == "process":
@@ -312,9 +323,8 @@ async def _call_thread(
     arguments = handler.arguments(config, _context(attempt, task, runners.settings))
 
     def call() -> Any:
-        runners.note(
-            attempt.key
-        )  # in the thread, just before: a call that still waits for a thread is not running
+        # in the thread: a call that still waits for a thread is not running
+        runners.note(attempt.key)
         return handler.function(*arguments)
 
     if not runners.threads.has_room:
@@ -328,7 +338,6 @@ async def _call_process(
     def begin() -> Request:
         attempt.begin()
         runners.note(attempt.key)
-        data, limit = msgspec.json.encode(config), runners.settings.log_max_bytes
         fields = {
             "execution_id": task.execution_id,
             "node_id": task.node_id,
@@ -337,7 +346,14 @@ async def _call_process(
             "deadline": attempt.deadline,
             "workflow": task.workflow,
         }
-        return Request(handler.name, data, fields, task.inputs, limit, list(attempt.secrets))
+        return Request(
+            handler.name,
+            msgspec.json.encode(config),
+            fields,
+            task.inputs,
+            runners.settings.log_max_bytes,
+            list(attempt.secrets),
+        )
 
     attempt.wait()
     reply = await runners.processes.run(origin_of(handler), begin, attempt.log.write)
@@ -352,7 +368,9 @@ class RemoteFailure(Exception):
 
     def __init__(self, error: TaskError, *, retryable: bool, after: float | None) -> None:
         super().__init__(error.message)
-        self.error, self.retryable, self.after = error, retryable, after
+        self.error = error
+        self.retryable = retryable
+        self.after = after
 
 
 def _has_blob(inputs: list[tuple[str, Value]]) -> bool:
@@ -363,20 +381,23 @@ def _has_blob(inputs: list[tuple[str, Value]]) -> bool:
 
 
 async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task:
-    """The attempt's task with everything in it that is kept elsewhere, when there is room for it.
+    """The attempt's task with the values of its blobs, when there is room for them.
 
-    Outputs that its handler never looks at stay where they are.
+    Outputs that its handler never looks at aren't fetched.
     """
-    task, blobs = attempt.task, runners.blobs
-    config, inputs = task.config, task.inputs
-    if not handler.needs_inputs:
-        inputs = []
-    if inputs and inputs[0][0] == "" and isinstance(inputs[0][1], Blob):
-        await _enter(attempt, inputs[0][1].size, runners)
-        inputs = codec.decode_inputs(await _get(inputs[0][1], blobs))
-    size = sum(
-        value.size for value in (config, *(value for _, value in inputs)) if isinstance(value, Blob)
-    )
+    task = attempt.task
+    blobs = runners.blobs
+    config = task.config
+    inputs = task.inputs if handler.needs_inputs else []
+    if inputs:
+        first_id, first = inputs[0]
+        # all inputs are in one blob
+        if first_id == "" and isinstance(first, Blob):
+            await _enter(attempt, first.size, runners)
+            inputs = codec.decode_inputs(await _get(first, blobs))
+
+    values = [config, *(value for _, value in inputs)]
+    size = sum(value.size for value in values if isinstance(value, Blob))
     await _enter(attempt, size, runners)
     async with runners.room.turn_for(size):
         if isinstance(config, Blob):
@@ -392,20 +413,19 @@ async def _enter(attempt: Attempt, size: int, runners: Runners) -> None:
     """Wait for room for so many more bytes; the attempt's time doesn't run meanwhile."""
     total = attempt.room_bytes + size
     if total > INPUTS_BYTES_MAX:
-        message = (
-            f"its config and the outputs of its dependencies have {total:,} bytes; the limit is"
-        )
         raise Terminal(
-            f"{message} {INPUTS_BYTES_MAX:,}. Depend on fewer large outputs", category="too_large"
+            f"its config and the outputs of its dependencies have {total:,} bytes; "
+            f"the limit is {INPUTS_BYTES_MAX:,}. Depend on fewer large outputs",
+            category="too_large",
         )
+
     room = runners.room
     if room.has_room(size):
         await room.enter(size)
         attempt.room_bytes = total
         return
-    if (
-        attempt.room_bytes
-    ):  # who holds some and waits for more could wait for another who does the same
+    if attempt.room_bytes:
+        # two attempts that have some room and wait for more could wait for each other
         room.leave(attempt.room_bytes)
         attempt.room_bytes = 0
     attempt.wait()
@@ -424,8 +444,11 @@ async def _get(blob: Blob, blobs: BlobStore) -> bytes:
             await asyncio.sleep(RETRY_SECONDS)
 
 
-def _fill_in(config: Any, task: Task, secrets: Secrets) -> list[SecretInUse]:
-    """Write the secrets into the config; answers which they are, so that they can be kept out of everything else."""
+def _fill_in_secrets(config: Any, task: Task, secrets: Secrets) -> list[SecretInUse]:
+    """Write the secrets into the config.
+
+    Returns them, so that they can be taken out of everything that is reported.
+    """
     used: dict[str, SecretInUse] = {}
     for text in task.secrets:
         filled = ""
@@ -436,18 +459,18 @@ def _fill_in(config: Any, task: Task, secrets: Secrets) -> list[SecretInUse]:
             if piece not in used:
                 used[piece] = secrets.use(piece, task.handler, task.workflow)
             filled += used[piece].value
-        _fill(config, text.path, filled)
+        _set_at(config, text.path, filled)
     return list(used.values())
 
 
-def _fill(config: Any, path: tuple[str | int, ...], value: str) -> None:
+def _set_at(config: Any, path: tuple[str | int, ...], value: str) -> None:
     for key in path[:-1]:
         config = config[key]
     config[path[-1]] = value
 
 
 async def _encode(attempt: Attempt, output: Any, runners: Runners) -> bytes:
-    """The output as JSON text, without secrets. Raises `Terminal` for what can't be kept."""
+    """The output as JSON text, without secrets. Raises `Terminal` for what can't be stored."""
     data = bytes(output) if isinstance(output, msgspec.Raw) else encode_output(output)
     limit = runners.settings.output_max_bytes
     if attempt.secrets and len(data) <= min(limit, INLINE_BYTES):
@@ -464,10 +487,9 @@ async def _encode(attempt: Attempt, output: Any, runners: Runners) -> bytes:
 async def _redacted(attempt: Attempt, data: bytes, sandbox: Sandbox) -> bytes:
     """The output without secrets, made in the sandbox: it would take too long on the loop."""
     parts = [msgspec.msgpack.encode(list(attempt.secrets)), data]
+    job = Job(REDACT, parts, turn=attempt.task.workflow, seconds=REDACT_SECONDS)
     try:
-        return await call(
-            sandbox, Job(REDACT, parts, turn=attempt.task.workflow, seconds=REDACT_SECONDS)
-        )
+        return await call(sandbox, job)
     except Overrun as error:
         message = (
             f"secrets can't be taken out of an output of {len(data):,} bytes: {error}; return less"
@@ -476,7 +498,7 @@ async def _redacted(attempt: Attempt, data: bytes, sandbox: Sandbox) -> bytes:
 
 
 def run_redaction(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The redaction job, in the sandbox."""
+    """The sandbox job that takes secrets out of an output."""
     secrets = msgspec.msgpack.decode(parts[0], type=list[str])
     yield encode_output(redact(msgspec.json.decode(parts[1]), secrets))
 
@@ -497,17 +519,16 @@ async def _put(data: bytes, blobs: BlobStore) -> Blob:
 def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFailed:
     task = attempt.task
     if isinstance(error, RemoteFailure):
-        described, retryable, after = error.error, error.retryable, error.after
+        described = error.error
+        retryable = error.retryable
+        after = error.after
     else:
-        described, retryable, after = (
-            describe(error, attempt.secrets),
-            is_retryable(error),
-            retry_after(error),
-        )
+        described = describe(error, attempt.secrets)
+        retryable = is_retryable(error)
+        after = retry_after(error)
     if attempt.secrets:
-        described = msgspec.convert(
-            redact(msgspec.to_builtins(described), attempt.secrets), TaskError
-        )
+        fields = redact(msgspec.to_builtins(described), attempt.secrets)
+        described = msgspec.convert(fields, TaskError)
     return TaskFailed(
         task.execution_id,
         task.node_id,
@@ -526,8 +547,5 @@ def stopped_event(attempt: Attempt, worker_id: str) -> TaskFailed | None:
     if attempt.stopped != "timeout":
         return None
     seconds = attempt.task.timeout_seconds
-    return _failed(
-        attempt,
-        Retryable(f"the handler didn't finish within {seconds:g} s", category="timeout"),
-        worker_id,
-    )
+    error = Retryable(f"the handler didn't finish within {seconds:g} s", category="timeout")
+    return _failed(attempt, error, worker_id)

@@ -31,7 +31,8 @@ class Mouth:
     """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream, self._process = stream, os.getpid()
+        self._stream = stream
+        self._process_id = os.getpid()
         self._lock = threading.RLock()  # a signal's handler may log in the middle of a line
         self._log: ToldLog | None = None
 
@@ -40,12 +41,10 @@ class Mouth:
         return self._log
 
     def tell(self, log: ToldLog, line: str) -> None:
-        if os.getpid() != self._process:
+        if os.getpid() != self._process_id:
             return  # of a process that the handler has forked
-        with (
-            self._lock,
-            suppress(OSError),
-        ):  # the worker is gone: that is no failure of the handler's
+        # OSError: the worker is gone, which is no failure of the handler's
+        with self._lock, suppress(OSError):
             if log is self._log:
                 self._say(Line(line))
 
@@ -54,14 +53,14 @@ class Mouth:
             self._log = None
             self._say(reply)
 
-    def _say(self, what: Line | Reply) -> None:
-        data = msgspec.msgpack.encode(what)
+    def _say(self, message: Line | Reply) -> None:
+        data = msgspec.msgpack.encode(message)
         self._stream.write(LENGTH.pack(len(data)) + data)
         self._stream.flush()
 
 
 class ToldLog(AttemptLog):
-    """An attempt's log whose lines the worker is told as they are written."""
+    """An attempt's log whose lines go to the worker as they are written."""
 
     __slots__ = ("_mouth",)
 
@@ -81,7 +80,9 @@ def main() -> None:
     load_handlers(sys.argv[1:])
     replies.write(READY)
     replies.flush()
-    requests, mouth = sys.stdin.buffer, Mouth(replies)
+
+    requests = sys.stdin.buffer
+    mouth = Mouth(replies)
     while (request := _read(requests)) is not None:
         mouth.end(_run(request, mouth.begin(request.log_bytes)))
 
@@ -107,15 +108,22 @@ def _run(request: Request, log: ToldLog) -> Reply:
     try:
         handler = _find(request.handler)
         context = Context(**request.context, inputs=request.inputs, on_heartbeat=log.heartbeat)
-        value = handler.function(*handler.arguments(msgspec.json.decode(request.config), context))
-        return Reply(encode_output(value), None, False, None, log.dropped)  # noqa: FBT003 -- a record
+        config = msgspec.json.decode(request.config)
+        value = handler.function(*handler.arguments(config, context))
+        return Reply(
+            output=encode_output(value),
+            error=None,
+            retryable=False,
+            retry_after=None,
+            dropped=log.dropped,
+        )
     except BaseException as error:  # noqa: BLE001 -- whatever it is, it is the handler's failure
         return Reply(
-            None,
-            describe(error, request.secrets),
-            is_retryable(error),
-            retry_after(error),
-            log.dropped,
+            output=None,
+            error=describe(error, request.secrets),
+            retryable=is_retryable(error),
+            retry_after=retry_after(error),
+            dropped=log.dropped,
         )
 
 

@@ -1,4 +1,4 @@
-"""The context of a handler: what it is told about its task, and how it talks back."""
+"""The context of a handler: what it learns about its task, and how it reports progress."""
 
 from __future__ import annotations
 
@@ -81,13 +81,16 @@ class Context:
 
     @property
     def cancelled(self) -> bool:
-        """True once nobody waits for this attempt: cancelled, timed out, or taken by another worker."""
+        """True once nobody waits for this attempt.
+
+        It was cancelled, it timed out, or another worker has taken the task.
+        """
         return self._cancelled
 
     def cancel(self) -> None:
         self._cancelled = True
 
     def heartbeat(self, detail: Any = None) -> None:
-        """Show progress: `detail` (any JSON) is kept in the attempt's log."""
+        """Show progress: `detail` (any JSON) is written to the attempt's log."""
         if self._on_heartbeat is not None:
             self._on_heartbeat(detail)

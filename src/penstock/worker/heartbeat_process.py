@@ -1,9 +1,9 @@
-"""The process beside a worker: says that the worker lives while the worker's own loop can't.
+"""The process beside a worker: sends the worker's heartbeats while the worker's own loop can't.
 
 The worker's loop sends its heartbeats by itself. When it is blocked, or a thread holds Python's
-lock, it can't, and would be taken for dead with all its tasks. So it tells this process every
-second that it is there and for how long it may be silent, which is as long as its tasks may run.
-While it is silent this process sends the heartbeats, and stops
+lock, it can't, and the worker would count as dead, with all its tasks. So the worker tells this
+process every second that it is there and for how long it may be silent, which is as long as its
+tasks may run. While it is silent this process sends the heartbeats, and stops
 
 - when the worker has ended: the pipe is closed, or this process has another parent;
 - when the worker is stopped (SIGSTOP): it does nothing then, and may never do anything again;
@@ -69,23 +69,26 @@ class Worker:
     def _state(self) -> str:
         """The worker's process state, as `ps` writes it; empty if it can't be known."""
         try:
-            with open(f"/proc/{self.pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 -- see above
-                # the name of the program stands in brackets before the state, and may contain
-                # brackets
-                return file.read().rpartition(")")[2].strip()
+            # not by pathlib, which would have to be imported
+            path = f"/proc/{self.pid}/stat"
+            with open(path, encoding="utf-8", errors="replace") as file:  # noqa: PTH123
+                text = file.read()
         except OSError:
             return self._ask_ps()
+        # the name of the program stands in brackets before the state, and may contain brackets
+        return text.rpartition(")")[2].strip()
 
     def _ask_ps(self) -> str:
         import subprocess  # noqa: PLC0415 -- only where there is no /proc
 
         command = ["ps", "-o", "stat=", "-p", str(self.pid)]
         try:
-            return subprocess.run(  # noqa: S603
+            ps = subprocess.run(  # noqa: S603
                 command, capture_output=True, check=False, text=True
-            ).stdout.strip()
+            )
         except OSError:
             return ""
+        return ps.stdout.strip()
 
     def ask_for_stacks(self) -> None:
         os.kill(self.pid, DUMP_SIGNAL)
@@ -105,7 +108,8 @@ class Silence:
             word, _, value = line.partition(b" ")
             self._interpreter_at = now
             if word == b"loop":
-                self._loop_at, self.patience_seconds = now, float(value)
+                self._loop_at = now
+                self.patience_seconds = float(value)
 
     def forgive(self, now: float) -> None:
         """Count silence from now on: the worker couldn't have spoken before."""
@@ -120,7 +124,8 @@ class Silence:
 
 class Companion:
     def __init__(self, order: dict[str, Any], worker: Worker) -> None:
-        self._order, self._worker = order, worker
+        self._order = order
+        self._worker = worker
         self._silent_seconds = order.get("silent_seconds", SILENT_SECONDS)
         self._silence = Silence(time.monotonic(), order["patience_seconds"])
         self._next_beat = 0.0
@@ -136,35 +141,37 @@ class Companion:
 
     def look(self) -> None:
         now = time.monotonic()
-        if (
-            self._silence.of_loop(now) < self._silent_seconds
-            and self._silence.of_interpreter(now) < GIL_HELD_SECONDS
-        ):
-            self._gave_up, self._asked_at = False, None
+        is_loop_silent = self._silence.of_loop(now) >= self._silent_seconds
+        is_interpreter_silent = self._silence.of_interpreter(now) >= GIL_HELD_SECONDS
+        if not is_loop_silent and not is_interpreter_silent:
+            self._gave_up = False
+            self._asked_at = None
             return
         if self._worker.is_stopped:
             self._silence.forgive(now)
             return
-        if self._silence.of_interpreter(now) >= GIL_HELD_SECONDS:
+        if is_interpreter_silent:
             self._look_who_holds_the_gil(now)
-        if self._silence.of_loop(now) >= self._silent_seconds:
+        if is_loop_silent:
             self._keep_alive(now)
 
     def _look_who_holds_the_gil(self, now: float) -> None:
         if self._asked_at is None:
-            self._asked_at, self._dump = now, b""
+            self._asked_at = now
+            self._dump = b""
             if self._order["dumps"] is not None:
                 self._worker.ask_for_stacks()
         elif self._dump and now - self._asked_at >= DUMPED_SECONDS:
             names, stacks = who_runs(self._dump.decode(errors="replace"), self._order["handlers"])
             self._dump = b""
+            holders = " or ".join(f"the handler {name}" for name in names)
             self._log(
-                "the worker %s hasn't run for %.1f s: %s holds Python's lock (a long regular expression, a call into "
-                "C), and all its other tasks wait; runs_in='process' would keep it from them",
+                "the worker %s hasn't run for %.1f s: %s holds Python's lock "
+                "(a long regular expression, a call into C), and all its other tasks wait; "
+                "runs_in='process' would keep it from them",
                 self._order["worker_id"],
                 self._silence.of_interpreter(now),
-                " or ".join(f"the handler {name}" for name in names)
-                or "something that is no handler",
+                holders or "something that is no handler",
                 stack=stacks,
             )
 
@@ -174,8 +181,8 @@ class Companion:
             if not self._gave_up:
                 self._gave_up = True
                 self._log(
-                    "the worker %s has been stuck for %.0f s, longer than any of its tasks may run: "
-                    "it gets no more heartbeats, and its tasks will be taken back",
+                    "the worker %s has been stuck for %.0f s, longer than any of its tasks may "
+                    "run: it gets no more heartbeats, and its tasks will be taken back",
                     self._order["worker_id"],
                     silent_seconds,
                 )
@@ -204,12 +211,10 @@ class Companion:
 
         if not logging.getLogger().handlers:
             configure_logging(Settings(**self._order["logging"]))
-            logging.getLogger("penstock.stores").setLevel(
-                logging.ERROR
-            )  # what it says of a server the worker has said
-        logging.getLogger("penstock.worker").warning(
-            text, *values, extra={"stack": stack} if stack else None
-        )
+            # the worker itself has logged what the stores would say about their servers
+            logging.getLogger("penstock.stores").setLevel(logging.ERROR)
+        extra = {"stack": stack} if stack else None
+        logging.getLogger("penstock.worker").warning(text, *values, extra=extra)
 
 
 def send_heartbeat(store: str, worker_id: str) -> None:
@@ -235,23 +240,27 @@ def send_heartbeat(store: str, worker_id: str) -> None:
 
 
 def who_runs(dump: str, handlers: list[tuple[str, str, int, int]]) -> tuple[list[str], str]:
-    """Handlers whose code is on a stack of the dump that `faulthandler` wrote, and those stacks (or all of them).
+    """Handlers whose code is on a stack of the dump that `faulthandler` wrote, and their stacks.
 
-    `handlers`: name, file, first and last line.
+    All stacks if there is no such handler. `handlers`: name, file, first and last line.
     """
-    found: list[str] = []
+    running: list[str] = []
     stacks: list[str] = []
     for stack in dump.strip().split("\n\n"):
-        names = [
-            name
-            for file, line in frames(stack)
-            for name, where, first, last in handlers
-            if file == where and first <= line <= last
-        ]
+        names = _handlers_on(stack, handlers)
         if names:
-            found += [name for name in names if name not in found]
+            running += [name for name in names if name not in running]
             stacks.append(stack)
-    return found, "\n\n".join(stacks) if stacks else dump.strip()
+    return running, "\n\n".join(stacks) if stacks else dump.strip()
+
+
+def _handlers_on(stack: str, handlers: list[tuple[str, str, int, int]]) -> list[str]:
+    names: list[str] = []
+    for file, line in frames(stack):
+        for name, handler_file, first, last in handlers:
+            if file == handler_file and first <= line <= last:
+                names.append(name)
+    return names
 
 
 def frames(stack: str) -> Iterator[tuple[str, int]]:
@@ -268,6 +277,7 @@ def main() -> None:
     # its tasks
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
     worker = Worker(int(sys.argv[1]))
     first, _, rest = _first_line().partition(b"\n")
     order = json.loads(first)
@@ -276,6 +286,7 @@ def main() -> None:
     dumps = order["dumps"]
     sources = [0] if dumps is None else [0, dumps]
     look_seconds = min(LOOK_SECONDS, order.get("silent_seconds", SILENT_SECONDS) / 2)
+
     while not worker.has_ended:
         ready, _, _ = select.select(sources, [], [], look_seconds)
         if 0 in ready:
@@ -294,10 +305,10 @@ def main() -> None:
 def _first_line() -> bytes:
     data = b""
     while b"\n" not in data:
-        more = os.read(0, 65536)
-        if not more:
+        chunk = os.read(0, 65536)
+        if not chunk:
             sys.exit(0)
-        data += more
+        data += chunk
     return data
 
 

@@ -1,7 +1,7 @@
-"""Keeps a process beside a worker that sends its heartbeats while the worker's loop can't: `heartbeat_process`.
+"""Heartbeats of a worker whose loop is blocked: `heartbeat_process`, beside it, sends them.
 
-The loop sends them too, all the time, so a process that can't be started or has died leaves the worker as it would be
-without one. It is started again, and both are logged.
+The loop sends heartbeats too, all the time, so a process that can't be started or has died leaves
+the worker as it would be without one. It is started again, and both are logged.
 """
 
 from __future__ import annotations
@@ -29,16 +29,19 @@ log = logging.getLogger("penstock.worker")
 
 SILENT_SECONDS_MIN = 0.2
 TELL_SECONDS = 1.0
-"""How often the loop says that it runs; more often for a process that is to notice sooner that it
-doesn't.
+"""How often the loop says that it runs.
+
+More often if the process beside the worker is to notice sooner that it doesn't.
 """
 MARGIN_SECONDS = 10.0
-"""A worker may be silent for so much longer than its tasks may run: the owner's backstop comes as
-late.
+"""A worker may be silent for so much longer than its tasks may run.
+
+The owner takes a task back only as late as that.
 """
 SLACK_SECONDS = 10.0
-"""A promise is made for so much longer than it need be: not every task that begins has to make a
-new one.
+"""A promise is made for so much longer than it need be.
+
+So not every task that begins has to make a new one.
 """
 RESTART_SECONDS = 5.0
 END_SECONDS = 1.0
@@ -51,16 +54,18 @@ def heartbeats_for(
     handlers: Iterable[Handler],
     heartbeat_seconds: float,
 ) -> Heartbeats | None:
-    """Heartbeats by a process beside the worker.
+    """Heartbeats by a process beside the worker; None where there can't be one.
 
-    None where the store lives in the worker's own process: who blocks the loop there blocks the
-    reaper too.
-
-    None for stores of other packages: the process beside the worker speaks Redis only.
-    None on Windows too, where nobody can wait for a pipe and for the time at once: there the loop has to do it alone.
+    - The store is in the worker's own process: who blocks the loop there blocks the reaper too.
+    - The store is of another package: the process beside the worker speaks Redis only.
+    - On Windows nobody can wait for a pipe and for the time at once: the loop has to do it alone.
     """
     if scheme_of(store) not in {*REDIS_SCHEMES, "unix"} or sys.platform == "win32":
         return None
+
+    locations: list[tuple[str, str, int, int]] = []
+    for handler in handlers:
+        locations += _code_locations(handler)
     order = {
         "store": store,
         "worker_id": worker_id,
@@ -70,7 +75,7 @@ def heartbeats_for(
         "silent_seconds": min(
             heartbeat_process.SILENT_SECONDS, max(heartbeat_seconds, SILENT_SECONDS_MIN)
         ),
-        "handlers": [location for handler in handlers for location in _code_locations(handler)],
+        "handlers": locations,
         "logging": {"log_level": settings.log_level, "log_format": settings.log_format},
     }
     return Heartbeats(order)
@@ -85,8 +90,9 @@ class Heartbeats:
         self._dumps: int | None = None
         self._promised_until = 0.0
         self._lock = threading.Lock()
-        """Nobody may write to a pipe that is being closed: its number may be another file's by
-        then.
+        """Keeps others from writing to a pipe that is being closed.
+
+        Its number may be another file's by then.
         """
 
     @property
@@ -94,7 +100,10 @@ class Heartbeats:
         return self._process.pid if self._process is not None else None
 
     async def run(self, longest_seconds: Callable[[], float]) -> None:
-        """`longest_seconds` answers how long the tasks that run now may still take."""
+        """Run the process beside the worker, and tell it every second that the loop runs.
+
+        `longest_seconds` answers how long the tasks that run now may still take.
+        """
         hurry = self._order["silent_seconds"] / heartbeat_process.SILENT_SECONDS
         while True:
             if self._process is None or self._process.poll() is not None:
@@ -108,7 +117,7 @@ class Heartbeats:
             self._promise(seconds)
 
     def say_here(self) -> None:
-        """The interpreter runs. Called from any thread."""
+        """Tell the process that the interpreter runs. Called from any thread."""
         self._write(b"here\n")
 
     def _promise(self, seconds: float) -> None:
@@ -140,8 +149,8 @@ class Heartbeats:
             await asyncio.shield(self._starting)
         except OSError as error:
             log.warning(
-                "the process beside the worker %s can't be started (%s): it sends its heartbeats alone, and is "
-                "taken for dead if its loop is blocked",
+                "the process beside the worker %s can't be started (%s): "
+                "the worker counts as dead if its loop is blocked",
                 worker_id,
                 error,
             )
@@ -150,9 +159,8 @@ class Heartbeats:
     def _start(self) -> None:
         dumps, self._dumps = os.pipe()
         try:
-            os.set_blocking(
-                self._dumps, False
-            )  # a full pipe must not hold whoever writes its stacks there
+            # a full pipe must not hold whoever writes its stacks there
+            os.set_blocking(self._dumps, False)
             # -P: modules beside the script must not stand in for the standard library's
             command = [sys.executable, "-P", heartbeat_process.__file__, str(os.getpid())]
             environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -170,6 +178,7 @@ class Heartbeats:
             raise
         finally:
             os.close(dumps)
+
         assert process.stdin is not None  # noqa: S101 -- for the type checker
         can_dump = _register_dump(self._dumps)
         patience = max(0.0, self._promised_until - time.monotonic()) + MARGIN_SECONDS
@@ -178,7 +187,8 @@ class Heartbeats:
             process.stdin.write(json.dumps(order).encode() + b"\n")
             process.stdin.flush()
         os.set_blocking(process.stdin.fileno(), False)
-        self._process, self._pipe = process, process.stdin.fileno()
+        self._process = process
+        self._pipe = process.stdin.fileno()
 
     def _forget(self) -> None:
         if self._process is not None and self._process.stdin is not None:
@@ -210,7 +220,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _register_dump(descriptor: int) -> bool:
-    """Whether this process writes its stacks there at the signal; not if the signal means something else here."""
+    """Have this process write its stacks to the descriptor when the signal comes.
+
+    False if the signal already means something else here.
+    """
     if signal.getsignal(heartbeat_process.DUMP_SIGNAL) not in (signal.SIG_DFL, signal.SIG_IGN):
         return False
     faulthandler.register(
@@ -224,22 +237,18 @@ def _code_locations(handler: Handler) -> list[tuple[str, str, int, int]]:
     code = code_of(handler.function)
     if code is None or handler.runs_in == "process":
         return []
+    first = code.co_firstlineno
     lines = [line for _, _, line in code.co_lines() if line is not None]
-    return [
-        (
-            handler.name,
-            code.co_filename,
-            code.co_firstlineno,
-            max(lines, default=code.co_firstlineno),
-        )
-    ]
+    last = max(lines, default=first)
+    return [(handler.name, code.co_filename, first, last)]
 
 
 def code_of(function: Any) -> CodeType | None:
     """The code of a function, of one that is wrapped, or of a callable object."""
-    while (
-        inner := getattr(function, "__wrapped__", None) or getattr(function, "func", None)
-    ) is not None:
+    while True:
+        inner = getattr(function, "__wrapped__", None) or getattr(function, "func", None)
+        if inner is None:
+            break
         function = inner
     code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
     return code if isinstance(code, CodeType) else None

@@ -1,9 +1,8 @@
-"""Live logs: what running attempts have logged so far, for whoever looks at them.
+"""Live logs: what running attempts have logged so far, for users who look at them.
 
-An outcome brings the whole log by itself.
-
-This stands beside the work: it looks about once a second, at attempts that have run for that long,
-and sends those whose log has grown. If a store can't take it, nothing is lost but the sight of it.
+They run beside the work: about once a second, the logs that have grown are sent to the store, of
+attempts that have run for that long. If a store can't take them, nothing is lost: an outcome brings
+the whole log by itself.
 """
 
 from __future__ import annotations
@@ -22,9 +21,15 @@ log = logging.getLogger("penstock.worker")
 
 LOOK_SECONDS = 1.0
 AGAIN_SECONDS = 20.0
-"""A store forgets what it isn't told again: nobody takes away what a dead worker has left there."""
+"""Seconds after which a log is sent again.
+
+A store forgets a log that isn't: nobody else removes what a dead worker has left there.
+"""
 LOOK_CHARACTERS_MAX = 1_000_000
-"""In one look. They share the connection with outcomes, which must not wait for them."""
+"""Characters that are sent in one look.
+
+They share the connection with outcomes, which must not wait for them.
+"""
 
 
 class _Shared(NamedTuple):
@@ -36,7 +41,8 @@ class LiveLogs:
     """Shares the live logs of running attempts; `running` is the worker's own table."""
 
     def __init__(self, queue: TaskQueue, running: Mapping[Key, Attempt]) -> None:
-        self._queue, self._running = queue, running
+        self._queue = queue
+        self._running = running
         self._shared: dict[Key, _Shared] = {}
 
     async def run(self) -> None:
@@ -59,7 +65,8 @@ class LiveLogs:
         size = 0
         for attempt in self._grown(now):
             version = attempt.log.version  # first: a thread may write on
-            texts[attempt.key] = text = attempt.logs()
+            text = attempt.logs()
+            texts[attempt.key] = text
             shared[attempt.key] = _Shared(version, now)
             size += len(text)
             if size >= LOOK_CHARACTERS_MAX:
@@ -71,7 +78,10 @@ class LiveLogs:
             self._shared.update(shared)
 
     def _grown(self, now: float) -> Iterator[Attempt]:
-        """Attempts with something to share; those that waited longest first, so that each has its turn."""
+        """Attempts with something to share.
+
+        Those that waited longest come first, so that each has its turn.
+        """
         long_ago = now - LOOK_SECONDS
         grown: list[tuple[float, Attempt]] = []
         for key, attempt in self._running.items():
@@ -83,5 +93,5 @@ class LiveLogs:
                 grown.append((float("-inf"), attempt))
             elif shared.version != version or shared.at <= now - AGAIN_SECONDS:
                 grown.append((shared.at, attempt))
-        grown.sort(key=lambda each: each[0])
+        grown.sort(key=lambda pair: pair[0])
         return (attempt for _, attempt in grown)

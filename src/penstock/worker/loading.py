@@ -1,4 +1,4 @@
-"""Handlers come with modules: by name (`my.handlers`) or by path (`handlers.py`)."""
+"""Loading of the modules that define handlers: by name (`my.handlers`) or path (`handlers.py`)."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def _load_file(path: Path) -> None:
     if not path.is_file():
         raise SettingsError(f"there is no file {path} with handlers")
     name = f"penstock_handlers_{path.stem}"
-    known = sys.modules.get(name)
-    if known is not None and getattr(known, "__file__", None) == str(path):
+    imported = sys.modules.get(name)
+    if imported is not None and getattr(imported, "__file__", None) == str(path):
         return
+
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise SettingsError(f"{path} can't be read as Python")

@@ -14,7 +14,9 @@ class AttemptLog:
     __slots__ = ("_bytes", "_dropped", "_limit", "_lines")
 
     def __init__(self, limit: int) -> None:
-        self._limit, self._bytes, self._dropped = limit, 0, 0
+        self._limit = limit
+        self._bytes = 0
+        self._dropped = 0
         self._lines: list[str] | None = None  # most attempts log nothing
 
     @property
@@ -24,9 +26,8 @@ class AttemptLog:
 
     def write(self, line: str) -> None:
         if not line.isascii():
-            line = line.encode(
-                "utf-8", "backslashreplace"
-            ).decode()  # half a character couldn't be stored
+            # half a character couldn't be stored
+            line = line.encode("utf-8", "backslashreplace").decode()
         size = len(line.encode()) + 1
         if self._bytes + size > self._limit:
             self._dropped += 1
@@ -53,9 +54,8 @@ class AttemptLog:
 
     def text(self) -> str:
         if self._dropped:
-            return "\n".join(
-                [*(self._lines or ()), f"({self._dropped} more lines dropped: the log is full)"]
-            )
+            last = f"({self._dropped} more lines dropped: the log is full)"
+            return "\n".join([*(self._lines or ()), last])
         return "\n".join(self._lines) if self._lines else ""
 
 
@@ -83,5 +83,5 @@ def capture_logging() -> None:
     root = logging.getLogger()
     if _capture not in root.handlers:
         root.addHandler(_capture)
-    # a handler's own log is kept from INFO on, whatever the application's level is
+    # a handler's own log is captured from INFO on, whatever the application's level is
     logging.getLogger("penstock.handler").setLevel(logging.INFO)

@@ -1,6 +1,7 @@
-"""Notices a handler that blocks the worker's loop, and says which one: a thread that looks at the loop from outside.
+"""The loop watch: a thread that notices when a handler blocks the worker's loop, and logs which.
 
-While one async handler computes, sleeps or waits without `await`, no other runs, and nothing is fetched or reported.
+While one async handler computes, sleeps or waits without `await`, no other runs, and nothing is
+fetched or reported.
 """
 
 from __future__ import annotations
@@ -44,12 +45,10 @@ class LoopWatch:
         metrics: Metrics | None = None,
         on_look: Callable[[], None] = _nothing,
     ) -> None:
-        self._worker_id, self._attempts, self._metrics, self._on_look = (
-            worker_id,
-            attempts,
-            metrics,
-            on_look,
-        )
+        self._worker_id = worker_id
+        self._attempts = attempts
+        self._metrics = metrics
+        self._on_look = on_look
         self._stopped = threading.Event()
         self._turned_at = 0.0
         self._is_blocked = False
@@ -57,7 +56,8 @@ class LoopWatch:
     async def run(self) -> None:
         """Watch the loop until this is cancelled."""
         self._turned_at = time.monotonic()
-        loop, thread_id = asyncio.get_running_loop(), threading.get_ident()
+        loop = asyncio.get_running_loop()
+        thread_id = threading.get_ident()
         watcher = threading.Thread(
             target=self._look_on, args=(loop, thread_id), name="penstock-watch", daemon=True
         )
@@ -98,11 +98,14 @@ class LoopWatch:
         else:
             task = attempt.task
             who = f"the handler {task.handler} (node {task.node_id} of {task.execution_id})"
-        frame = sys._current_frames().get(thread_id)  # noqa: SLF001 -- the way to see another thread's stack
+
+        # the way to see another thread's stack
+        frame = sys._current_frames().get(thread_id)  # noqa: SLF001
         stack = _stack(frame) if frame is not None else ""
         log.warning(
-            "%s has blocked the loop of the worker %s for %.1f s, and all its other async handlers wait; it should "
-            "await what it waits for, or be a plain function (def, not async def), which runs in a thread",
+            "%s has blocked the loop of the worker %s for %.1f s, "
+            "and all its other async handlers wait; it should await what it waits for, "
+            "or be a plain function (def, not async def), which runs in a thread",
             who,
             self._worker_id,
             seconds,
@@ -119,10 +122,9 @@ class LoopWatch:
         for attempt in list(self._attempts()):
             if attempt.slot is running:
                 return attempt
-        context = (
-            running.get_context() if hasattr(running, "get_context") else {}
-        )  # Python 3.11 doesn't tell
-        scope = context.get(current_scope)
+        if not hasattr(running, "get_context"):  # Python 3.11
+            return None
+        scope = running.get_context().get(current_scope)
         return scope if isinstance(scope, Attempt) else None
 
 
@@ -132,7 +134,8 @@ def _stack(frame: FrameType) -> str:
     How the loop got there says nothing about the handler.
     """
     frames = traceback.extract_stack(frame)
-    ours = [
-        number for number, each in enumerate(frames) if each.filename == attempt_module.__file__
-    ]
-    return "".join(traceback.format_list(frames[ours[-1] + 1 :] if ours else frames))
+    first = 0
+    for number, summary in enumerate(frames):
+        if summary.filename == attempt_module.__file__:
+            first = number + 1
+    return "".join(traceback.format_list(frames[first:]))

@@ -1,4 +1,4 @@
-"""From what a handler returned or raised to the event that is reported."""
+"""Outcomes: what a handler returned or raised, in the form in which it is reported."""
 
 from __future__ import annotations
 
@@ -46,30 +46,32 @@ def encode_output(value: Any) -> bytes:
     try:
         return _encode(value).encode()
     except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:
-        reason = (
-            "it is nested too deeply, or contains itself"
-            if isinstance(error, RecursionError)
-            else str(error)
-        )
-        message = f"the handler returned something that isn't JSON: {reason}; return dicts, lists, text and numbers"
-        raise Terminal(message, category="not_json") from None
+        reason = str(error)
+        if isinstance(error, RecursionError):
+            reason = "it is nested too deeply, or contains itself"
+        raise Terminal(
+            f"the handler returned something that isn't JSON: {reason}; "
+            "return dicts, lists, text and numbers",
+            category="not_json",
+        ) from None
 
 
 def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
-    """The error as it is kept and shown.
+    """The error as it is stored and shown.
 
     Nothing that a handler raises may be impossible to store.
     """
     kind = type(error).__name__
     text = _clean(_text(error), secrets, MESSAGE_CHARACTERS_MAX)
     if isinstance(error, HandlerError):
-        shown = None if type(error) in (Terminal, Retryable) else kind
+        error_type = None if type(error) in (Terminal, Retryable) else kind
         category = _clean(str(error.category), secrets, CATEGORY_CHARACTERS_MAX)
-        return TaskError(category, text or kind, shown, _detail(error.detail, secrets))
-    trace = _clean(
-        "".join(traceback.format_exception(error)), secrets, TRACEBACK_CHARACTERS_MAX, from_end=True
-    )
-    return TaskError("handler", f"{kind}: {text}" if text else kind, kind, None, trace)
+        return TaskError(category, text or kind, error_type, _detail(error.detail, secrets))
+
+    message = f"{kind}: {text}" if text else kind
+    stack = "".join(traceback.format_exception(error))
+    stack = _clean(stack, secrets, TRACEBACK_CHARACTERS_MAX, from_end=True)
+    return TaskError("handler", message, kind, None, stack)
 
 
 def _text(error: BaseException) -> str:
@@ -80,7 +82,10 @@ def _text(error: BaseException) -> str:
 
 
 def _clean(text: str, secrets: Collection[str], limit: int, *, from_end: bool = False) -> str:
-    """The text without secrets, then cut to `limit`, or a half of a secret could stay."""
+    """The text without secrets, cut to `limit`.
+
+    Secrets are taken out first, or a half of one could stay.
+    """
     if secrets:
         text = str(redact(text, secrets))
     text = text.encode("utf-8", "backslashreplace").decode()
@@ -93,16 +98,18 @@ def _detail(detail: Any, secrets: Collection[str]) -> Any:
     if detail is None:
         return None
     try:
-        plain = msgspec.json.decode(encode_output(redact(detail, secrets) if secrets else detail))
+        if secrets:
+            detail = redact(detail, secrets)
+        plain = msgspec.json.decode(encode_output(detail))
         if len(msgspec.msgpack.encode(plain)) <= DETAIL_BYTES_MAX:
             return plain
     except (Terminal, OverflowError, RecursionError, TypeError):
         return "(the detail isn't JSON)"
-    return "(the detail is too large to keep)"
+    return "(the detail is too large to be stored)"
 
 
 def outcome_name(event: TaskEvent | None) -> str:
-    """The outcome's name as it is counted; None is an attempt that nobody waits for."""
+    """The name under which an outcome is counted; None is an attempt that nobody waits for."""
     if isinstance(event, TaskFailed):
         return "timed_out" if event.error.category == "timeout" else "failed"
     return "cancelled" if event is None else "completed"
@@ -113,7 +120,7 @@ def is_retryable(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The delay that the handler asked for, if it is one."""
+    """The delay that the handler asked for, if it can be used."""
     after = error.after if isinstance(error, Retryable) else None
-    usable = isinstance(after, (int, float)) and 0 <= after < float("inf")
-    return after if usable else None
+    is_usable = isinstance(after, (int, float)) and 0 <= after < float("inf")
+    return after if is_usable else None

@@ -1,4 +1,7 @@
-"""Child processes for `runs_in="process"`: one call at a time each, so one that dies takes only its own task along."""
+"""Child processes for `runs_in="process"`.
+
+Each runs one call at a time, so a process that dies loses only its own task.
+"""
 
 from __future__ import annotations
 
@@ -63,6 +66,7 @@ class ProcessRunner:
             child = idle.pop()
             if child.returncode is None:
                 return child
+
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         child = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -85,9 +89,10 @@ class ProcessRunner:
         return child
 
     async def close(self) -> None:
-        for child in [
-            child for children in self._idle.values() for child in children
-        ] + self._killed:
+        children: list[asyncio.subprocess.Process] = []
+        for idle in self._idle.values():
+            children += idle
+        for child in children + self._killed:
             _kill(child)
             await child.wait()
         self._idle.clear()

@@ -1,4 +1,4 @@
-"""Takes the values of secrets out of everything that an attempt reports: outputs, errors, logs.
+"""Redaction takes the values of secrets out of all that an attempt reports: outputs, errors, logs.
 
 A service that was sent a secret may send it back in another form, and an error may quote a part of
 it. So a value is looked for character by character, each of them as it is, in the other case, or as
@@ -22,7 +22,10 @@ from typing import Any, NamedTuple
 
 HIDDEN = "***"
 HIDDEN_CHARACTERS_MIN = 4
-"""A shorter value would blank out ordinary words and digits, and say by its gaps what it is."""
+"""A shorter value isn't hidden.
+
+It would blank out ordinary words and digits, and the gaps would give it away.
+"""
 HEAD_CHARACTERS = 8
 """A cut value is hidden from this many characters on; fewer are part of too many words."""
 BASE64_CHARACTERS_MIN = 5
@@ -51,9 +54,10 @@ _CUT_HERE = re.compile(r"$|\s{0,4}(…|\.\.\.|\[?truncated|\\{1,4}u2026)", re.IG
 
 
 def redact(value: Any, secrets: Collection[str]) -> Any:
-    """A copy of a JSON value with every secret's value in it, in texts, keys and numbers, replaced by `***`.
+    """A copy of a JSON value in which every secret's value is replaced by `***`.
 
-    Iterative, because an output may be nested as deep as its author likes.
+    That is in texts, keys and numbers. Iterative, because an output may be nested as deep as its
+    author likes.
     """
     hidden = tuple(sorted({secret for secret in secrets if len(secret) >= HIDDEN_CHARACTERS_MIN}))
     if not hidden:
@@ -65,7 +69,8 @@ def redact(value: Any, secrets: Collection[str]) -> Any:
         container = stack.pop()
         items = container.items() if isinstance(container, dict) else enumerate(container)
         for key, item in list(items):
-            container[key] = clean = _copied(item, redactor)
+            clean = _copied(item, redactor)
+            container[key] = clean
             if isinstance(clean, (dict, list)):
                 stack.append(clean)
     return root[0]
@@ -79,10 +84,11 @@ def _copied(item: Any, redactor: Redactor) -> Any:
     if isinstance(item, str):
         return redactor.clean(item)
     if isinstance(item, dict):
-        return {
-            redactor.clean(key) if isinstance(key, str) else key: inner
-            for key, inner in item.items()
-        }
+        copy = {}
+        for key, inner in item.items():
+            clean_key = redactor.clean(key) if isinstance(key, str) else key
+            copy[clean_key] = inner
+        return copy
     if isinstance(item, (int, float)) and not isinstance(item, bool):
         return redactor.clean_number(item)
     return list(item) if isinstance(item, (list, tuple)) else item
@@ -90,7 +96,9 @@ def _copied(item: Any, redactor: Redactor) -> Any:
 
 class Redactor:
     def __init__(self, secrets: tuple[str, ...]) -> None:
-        self._needles = [needle for secret in secrets for needle in _needles(secret)]
+        self._needles: list[Needle] = []
+        for secret in secrets:
+            self._needles += _needles(secret)
         self._numeric = [secret for secret in secrets if re.fullmatch(r"[+-]?[0-9.]+", secret)]
 
     def clean(self, text: str) -> str:
@@ -98,9 +106,13 @@ class Redactor:
         if len(text) < HIDDEN_CHARACTERS_MIN:
             return text
         searched = Searched(text)
-        spans = sorted(span for needle in self._needles for span in needle.spans(searched))
+        spans: list[tuple[int, int]] = []
+        for needle in self._needles:
+            spans += needle.spans(searched)
         if not spans:
             return text
+
+        spans.sort()
         parts: list[str] = []
         end = 0
         for start, stop in spans:
@@ -112,12 +124,13 @@ class Redactor:
         return "".join([*parts, text[end:]])
 
     def clean_number(self, number: float) -> Any:
-        """A secret of digits comes back as a number when it stood in JSON without quotes."""
-        return (
-            HIDDEN
-            if self._numeric and any(secret in str(number) for secret in self._numeric)
-            else number
-        )
+        """The number, or `***` if a secret of digits is in it.
+
+        Such a secret comes back as a number when it stood in JSON without quotes.
+        """
+        if self._numeric and any(secret in str(number) for secret in self._numeric):
+            return HIDDEN
+        return number
 
 
 @lru_cache(maxsize=64)
@@ -145,12 +158,12 @@ class Needle(NamedTuple):
     """One form of a secret, looked for from one of its characters on."""
 
     value: str
-    """From that character to its end."""
+    """The secret's form, from that character to its end."""
     head: re.Pattern[str]
     needed: int
-    """So many characters of it hide what matches, wherever they stand."""
+    """What matches is hidden if it has so many characters of the value."""
     is_quick: bool
-    """Can be ruled out without the regular expression."""
+    """Whether it can be ruled out without the regular expression."""
     before: int = 0
     after: int = 0
     """Characters around it that hold a part of it too: base64 doesn't end where a byte does."""
@@ -159,7 +172,9 @@ class Needle(NamedTuple):
         head_length = min(HEAD_CHARACTERS, len(self.value))
         if self.is_quick and searched.lacks(self.value[:head_length].lower()):
             return
-        text, position = searched.text, 0
+
+        text = searched.text
+        position = 0
         while match := self._next(text, position):
             end, count = self._extended(text, match.end(), head_length)
             is_cut = head_length == HEAD_CHARACTERS and _CUT_HERE.match(text, end) is not None
@@ -187,7 +202,8 @@ class Needle(NamedTuple):
             match = _next_character(self.value[count]).match(text, end)
             if match is None:
                 break
-            end, count = match.end(), count + 1
+            end = match.end()
+            count += 1
         return end, count
 
 
@@ -205,13 +221,13 @@ def _needles(secret: str) -> Iterator[Needle]:
             if len(form) >= BASE64_CHARACTERS_MIN and form not in seen:
                 seen.add(form)
                 needle = _needle(form, min(len(form), max(HEAD_CHARACTERS, len(form) // 2)))
-                yield needle._replace(
-                    before=1 if offset else 0, after=1 if (offset + len(data)) % 3 else 0
-                )
+                before = 1 if offset else 0
+                after = 1 if (offset + len(data)) % 3 else 0
+                yield needle._replace(before=before, after=after)
 
 
 def _cut_anywhere(secret: str) -> Iterator[Needle]:
-    """The value itself, and its later parts, so that one whose beginning was cut off is found too."""
+    """The value itself, and its later parts: a value may be cut off at its beginning."""
     length = len(secret)
     needed = min(length, max(HEAD_CHARACTERS, (length + 1) // 2))
     starts = (0, length // 4, length // 2) if length >= 2 * HEAD_CHARACTERS else (0,)
@@ -221,7 +237,7 @@ def _cut_anywhere(secret: str) -> Iterator[Needle]:
 
 def _needle(value: str, needed: int) -> Needle:
     head = value[:HEAD_CHARACTERS]
-    pattern = _LINE_BREAK.join(_character(each) for each in head)
+    pattern = _LINE_BREAK.join(_character(character) for character in head)
     is_quick = head.isascii() and not any(sign in head for sign in (*_ESCAPE_SIGNS, "\n"))
     return Needle(value, re.compile(pattern), needed, is_quick)
 
@@ -259,7 +275,8 @@ def _backslashed(character: str, data: bytes) -> Iterator[str]:
     code = ord(character)
     yield "".join(f"{_BACKSLASHES}u{_hex(unit, 4)}" for unit in _utf16(character))
     yield "".join(f"{_BACKSLASHES}x{_hex(byte, 2)}" for byte in data)
-    if 0x7F < code <= 0xFF:  # noqa: PLR2004 -- the range where repr() of a text has one byte and UTF-8 two
+    # the range where repr() of a text has one byte and UTF-8 two
+    if 0x7F < code <= 0xFF:  # noqa: PLR2004
         yield f"{_BACKSLASHES}x{_hex(code, 2)}"
     if code > 0xFFFF:  # noqa: PLR2004 -- outside of what four digits can say
         yield f"{_BACKSLASHES}U{_hex(code, 8)}"

@@ -1,4 +1,4 @@
-"""Which handlers there are: `@handler("name")` on a function, looked up by name when a task comes."""
+"""The registry of handlers: `@handler("name")` adds a function, a task names it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from penstock.errors import SettingsError, Terminal
 RunsIn = Literal["loop", "thread", "process"]
 BUILT_IN_MODULES = "penstock.worker.handlers."
 INPUTLESS = frozenset({"noop", "sleep", "fail", "echo", "call_external_service", "llm_service"})
-"""Built-in handlers that have their context and never look at the outputs of the nodes before them.
-"""
+"""Built-in handlers that take a context and never look at the outputs of their node's parents."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -34,16 +33,18 @@ class Handler:
         queue: str | None = None,
         runs_in: RunsIn | None = None,
     ) -> None:
-        self.name, self.function = name, function
+        self.name = name
+        self.function = function
         self.defaults = HandlerDefaults(retry, timeout_seconds, queue)
         call = function if inspect.isroutine(function) else type(function).__call__
         is_async = inspect.iscoroutinefunction(call)
         if runs_in == "process" and is_async:
             raise SettingsError(
-                f"the handler {name!r} is async, and async handlers run on the loop, not in a process"
+                f"the handler {name!r} is async, "
+                "and async handlers run on the loop, not in a process"
             )
         self.runs_in: RunsIn = "loop" if is_async else runs_in or "thread"
-        self._takes = _positional(function)
+        self._takes = _count_positional(function)
         self._config_type: Any = None
         self._prepared = False
 
@@ -62,13 +63,15 @@ class Handler:
         As many of (config, context) as it takes, config in its own type.
         """
         if not self._prepared:
-            self._config_type, self._prepared = _config_type(self.function), True
+            self._config_type = _config_type(self.function)
+            self._prepared = True
         if self._config_type is not None and self._takes:
             config = _convert(config, self._config_type)
         return (config, context)[: self._takes]
 
 
-def _positional(function: Callable[..., Any]) -> int:
+def _count_positional(function: Callable[..., Any]) -> int:
+    """How many of (config, context) a handler takes."""
     parameters = inspect.signature(function).parameters.values()
     if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
         return 2
@@ -84,6 +87,7 @@ def _config_type(function: Callable[..., Any]) -> Any:
         hints = typing.get_type_hints(target)
     except (NameError, TypeError):
         return None  # a type that only exists for the type checker
+
     hint = hints.get(names[0]) if names else None
     is_model = isinstance(hint, type) and (
         dataclasses.is_dataclass(hint)
@@ -156,7 +160,7 @@ def handler(  # noqa: PLR0913
     """
 
     def register(function: Function) -> Function:
-        made = Handler(
+        new = Handler(
             name,
             function,
             retry=retry,
@@ -164,7 +168,7 @@ def handler(  # noqa: PLR0913
             queue=queue,
             runs_in=runs_in,
         )
-        (registry or registered).add(made)
+        (registry or registered).add(new)
         function.handler_name = name  # type: ignore[attr-defined]
         return function
 

@@ -1,7 +1,8 @@
-"""Room for large values in a worker's memory: tasks that bring more than there is room for wait for each other.
+"""Room for large values in a worker's memory: tasks for which there is no room wait.
 
-A worker runs hundreds of attempts at once. That is fine for small tasks, and hundreds of times too much for those with
-configs and inputs of many megabytes: a short document can make as many of them as it likes.
+A worker runs hundreds of attempts at once. That is fine for small tasks, and hundreds of times too
+much for tasks with configs and inputs of many megabytes: a short document can make as many of them
+as it likes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The worker: keeps its slots busy, stops what must stop, says that it lives.
+"""The worker: fetches tasks for its slots, stops what must stop, and sends heartbeats.
 
 A slot is a long-lived asyncio task that runs one attempt after another: starting a new asyncio task
 for every attempt would cost more than most handlers. A slot takes its next task without going
@@ -48,7 +48,7 @@ log = logging.getLogger("penstock.worker")
 
 HEARTBEAT_SECONDS = Timing().heartbeat_seconds
 STRAY_BEATS = 6
-"""After so many heartbeats it compares its claimed tasks with what the store says."""
+"""After so many heartbeats a worker compares its claimed tasks with what the store says."""
 LONG_SECONDS = 0.1
 """A task that runs longer than this is reported as started; shorter ones report once."""
 BREATHER = 64
@@ -75,16 +75,23 @@ class Worker:
     ) -> None:
         self._timing = None if timing == Timing() else timing
         """None: the default, which is this module's constant; tests shorten it."""
-        self.settings, self.blobs, self.registry = settings, blobs, registry
+        self.settings = settings
+        self.blobs = blobs
+        self.registry = registry
         self.worker_id = worker_id or f"worker-{os.getpid()}-{random_tokens.token_hex(3)}"
         self.secrets = Secrets(settings)
         self.threads = ThreadRunner(settings.worker_threads)
         self.processes = ProcessRunner(settings.worker_processes)
         self.sandbox: Sandbox = sandbox or sandbox_of(settings)
         self.room = Room(ROOM_BYTES)
-        self._queue, self._clock, self._metrics, self._tracer = queue, clock, metrics, tracer
+        self._queue = queue
+        self._clock = clock
+        self._metrics = metrics
+        self._tracer = tracer
         self.note: Callable[[Key], None] = queue.begin
-        self.queues = set(queues) or {h.defaults.queue or h.name for h in registry}
+        self.queues = set(queues) or {
+            handler.defaults.queue or handler.name for handler in registry
+        }
         self._pending: deque[Task] = deque()
         self._idle: list[asyncio.Future[None]] = []
         self._waking = False
@@ -107,7 +114,10 @@ class Worker:
         self._watch_loop = False
 
     def guard_loop(self, store: str) -> None:
-        """Before `start`: log what blocks the loop, and live on meanwhile if heartbeats are what says so in `store`."""
+        """Log what blocks the loop, and have heartbeats sent meanwhile if `store` needs them.
+
+        To be called before `start`.
+        """
         self._watch_loop = True
         self._heartbeats = heartbeats_for(
             self.settings, store, self.worker_id, self.registry, self._heartbeat_seconds
@@ -127,7 +137,10 @@ class Worker:
         return len(self._running)
 
     def claimed(self) -> Iterator[tuple[Task, float | None]]:
-        """Claimed tasks, and for how many seconds each handler has run; None for one that hasn't been called."""
+        """Claimed tasks, and for how many seconds each handler has run.
+
+        None for a handler that hasn't been called yet.
+        """
         now = asyncio.get_running_loop().time()
         for attempt in self._running.values():
             yield attempt.task, None if attempt.began > now else now - attempt.began
@@ -143,8 +156,12 @@ class Worker:
                 [*BUILT_IN_HANDLERS, *(handler.name for handler in self.registry)]
             )
         services = (
-            self._fetch(), self._report(), self._watch(), self._heartbeat(), self._live_logs.run(),
-        )  # fmt: skip
+            self._fetch(),
+            self._report(),
+            self._watch(),
+            self._heartbeat(),
+            self._live_logs.run(),
+        )
         self._services = [asyncio.create_task(service) for service in services]
         self._services += [asyncio.create_task(service) for service in self._guards()]
 
@@ -160,30 +177,35 @@ class Worker:
     def _longest_seconds(self) -> float:
         """How long the attempts that run now may still take."""
         now = asyncio.get_running_loop().time()
-        left = [
-            attempt.task.timeout_seconds
-            - max(0.0, now - attempt.began)  # one that waits for a thread has all its time
-            for attempt in self._running.values()
-        ]
-        return max(0.0, *left) if left else 0.0
+        longest = 0.0
+        for attempt in self._running.values():
+            # one that waits for a thread has all its time
+            spent = max(0.0, now - attempt.began)
+            longest = max(longest, attempt.task.timeout_seconds - spent)
+        return longest
 
     async def stop(self, grace_seconds: float | None = None) -> None:
         """Fetch no more, let what runs finish within the grace period, hand back the rest."""
-        fetcher, reporter, *others = self._services
+        fetcher = self._services[0]
         fetcher.cancel()
         unstarted = list(self._pending)
         self._pending.clear()
-        grace = self.settings.shutdown_grace_seconds if grace_seconds is None else grace_seconds
-        await self._drain(grace)
+
+        if grace_seconds is None:
+            grace_seconds = self.settings.shutdown_grace_seconds
+        await self._drain(grace_seconds)
+
         for attempt in list(self._running.values()):
             attempt.stop("cancelled")
-        for task in [reporter, *others, *self._slots]:
-            task.cancel()
-        await asyncio.wait([fetcher, reporter, *others, *self._slots], timeout=2 * ABANDON_SECONDS)
+        tasks = [*self._services, *self._slots]
+        for task in tasks:
+            if task is not fetcher:
+                task.cancel()
+        await asyncio.wait(tasks, timeout=2 * ABANDON_SECONDS)
         if self._heartbeats is not None:
-            await (
-                self._heartbeats.close()
-            )  # a heartbeat of a worker that has left would bring it back
+            # a heartbeat of a worker that has left would bring it back
+            await self._heartbeats.close()
+
         await self._queue.report(self.worker_id, self._reporting + self._outbox)
         await self._queue.leave(self.worker_id, unstarted)
         await self._close()
@@ -380,7 +402,8 @@ class Worker:
             if not self._outbox:
                 self._wake_reporter = loop.create_future()
                 await self._wake_reporter
-            self._reporting, self._outbox = self._outbox, []
+            self._reporting = self._outbox
+            self._outbox = []
             try:
                 await self._queue.report(self.worker_id, self._reporting)
                 self._reporting = []
@@ -426,32 +449,33 @@ class Worker:
             claimed = [attempt.identity for attempt in self._running.values()]
             claimed += [Stop(*key_of(task)) for task in self._pending]
             try:
-                gone = await self._queue.heartbeat(
+                stops = await self._queue.heartbeat(
                     self.worker_id, self.queues, claimed, self.registry.defaults()
                 )
-                self.stop_tasks(gone)
+                self.stop_tasks(stops)
                 if beat % STRAY_BEATS == 0:
                     strays = await self._take_up(strays)
             except StoreError as error:
-                self._complain("it can't say that it lives", error)
+                self._complain("it can't send heartbeats", error)
             await asyncio.sleep(self._heartbeat_seconds)
 
     async def _take_up(self, before: set[Key]) -> set[Key]:
-        """Run tasks that were claimed for a whole round without our knowing.
+        """Run tasks that were claimed for a whole round without this worker's knowledge.
 
-        Answers what else is there.
-
-        A call that was done after it had failed can put a task there, and nobody else will ever run it.
+        A call that took effect after it had failed can claim a task, and nobody else will ever run
+        it. `before` has such tasks of the last round; returns those that are new in this one.
         """
-        found = {key_of(task): task for task in await self._overlooked()}
-        old = [task for key, task in found.items() if key in before]
+        strays = {key_of(task): task for task in await self._overlooked()}
+        old = [task for key, task in strays.items() if key in before]
         if old:
             log.warning(
-                "%s takes up %d tasks that it was given unnoticed", self.worker_id, len(old)
+                "%s runs %d tasks that were claimed for it in calls that had failed",
+                self.worker_id,
+                len(old),
             )
             self._pending.extend(old)
             self._wake_slot()
-        return found.keys() - before
+        return strays.keys() - before
 
 
 def _wake(future: asyncio.Future[None]) -> None:

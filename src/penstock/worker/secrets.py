@@ -1,9 +1,8 @@
-"""Secrets: looked up by name in the worker, when a task starts.
-
-`redaction` takes them out of what it reports.
+"""Secrets: the worker looks them up by name when a task starts.
 
 They are never stored: a document has only `{{ secrets.NAME }}`. A value is read from the
 environment or from `secrets_file` at each use, so that a rotated secret needs no restart.
+`redaction` takes the values out of what the worker reports.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from penstock.errors import Terminal
 PREFIX = "PENSTOCK_SECRET_"
 # A name becomes a file's name below: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-
 
 CALLING_HANDLERS = frozenset({"call_external_service", "llm_service"})
 """The handlers that look at a secret's hosts before they send anything."""
@@ -65,15 +63,24 @@ class Secrets:
     def get(self, name: str) -> str:
         if not _NAME.fullmatch(name):
             raise Terminal(
-                f"'{name[:80]}' can't be the name of a secret: letters, digits, '_', '-' and '.' are allowed",
+                f"'{name[:80]}' can't be the name of a secret: "
+                "letters, digits, '_', '-' and '.' are allowed",
                 category="secret",
             )
-        value = self._environ.get(PREFIX + name) or self._environ.get(PREFIX + name.upper()) or None
+
+        value = self._from_environment(name)
         if value is None and self._path is not None:
             value = _from_path(self._path, name)
         if value is None:
             raise Terminal(f"there is no secret '{name}': {self._advice(name)}", category="secret")
         return value
+
+    def _from_environment(self, name: str) -> str | None:
+        for variable in (PREFIX + name, PREFIX + name.upper()):
+            value = self._environ.get(variable)
+            if value:
+                return value
+        return None
 
     def use(self, name: str, handler: str, workflow: str) -> SecretInUse:
         """The secret for an attempt of this handler in this workflow.
@@ -81,9 +88,10 @@ class Secrets:
         Raises `Terminal` where it isn't allowed.
         """
         rule = self._rules.get(name.upper())
-        if rule is not None:
-            _check(rule, name, handler, workflow)
-        return SecretInUse(name, self.get(name), None if rule is None else rule.hosts)
+        if rule is None:
+            return SecretInUse(name, self.get(name), None)
+        _check(rule, name, handler, workflow)
+        return SecretInUse(name, self.get(name), rule.hosts)
 
     def _advice(self, name: str) -> str:
         variable = f"set {PREFIX}{name} in the worker's environment"
@@ -95,16 +103,23 @@ class Secrets:
 def _check(rule: SecretRule, name: str, handler: str, workflow: str) -> None:
     where = f"penstock.toml of the worker, [secrets.{name}]"
     if rule.workflows is not None and workflow not in rule.workflows:
-        message = f"the workflow {workflow!r} may not use the secret '{name}': its workflows are named in {where}"
-        raise Terminal(message, category="secret")
+        raise Terminal(
+            f"the workflow {workflow!r} may not use the secret '{name}': "
+            f"its workflows are named in {where}",
+            category="secret",
+        )
+
     if rule.handlers is not None:
-        is_allowed = handler in {HANDLER_ALIASES.get(each, each) for each in rule.handlers}
+        is_allowed = handler in {HANDLER_ALIASES.get(alias, alias) for alias in rule.handlers}
     else:
         # what a handler of somebody's own does with it can't be seen from here
         is_allowed = rule.hosts is None or handler in CALLING_HANDLERS
     if not is_allowed:
-        message = f"the handler {handler!r} may not use the secret '{name}': its handlers are named in {where}"
-        raise Terminal(message, category="secret")
+        raise Terminal(
+            f"the handler {handler!r} may not use the secret '{name}': "
+            f"its handlers are named in {where}",
+            category="secret",
+        )
 
 
 def _from_path(path: Path, name: str) -> str | None:
@@ -116,9 +131,9 @@ def _from_path(path: Path, name: str) -> str | None:
     except (OSError, ValueError) as error:
         # The text of a parser's error may quote the file, hence only its type.
         reason = error.strerror if isinstance(error, OSError) else type(error).__name__
-        raise Terminal(
-            f"the secrets in {path} can't be read: {reason}", category="secret"
-        ) from None
+        message = f"the secrets in {path} can't be read: {reason}"
+        raise Terminal(message, category="secret") from None
+
     if value is not None and not isinstance(value, str):
         raise Terminal(
             f"the secret '{name}' in {path} isn't text: put it in quotes", category="secret"
@@ -129,7 +144,7 @@ def _from_path(path: Path, name: str) -> str | None:
 def _without_newline(text: str) -> str:
     """The value without one last newline, which editors and `echo` add.
 
-    A key in PEM form keeps all others.
+    A key in PEM form has others, which stay.
     """
     return text.removesuffix("\n").removesuffix("\r")
 
@@ -143,15 +158,19 @@ def _table(path: Path) -> dict[str, Any]:
     if path.suffix == ".json":
         table = json.loads(text)
         return table if isinstance(table, dict) else {}
-    return dict(
-        _line(line)
-        for line in text.splitlines()
-        if "=" in line and not line.lstrip().startswith("#")
-    )
+
+    values = {}
+    for line in text.splitlines():
+        if "=" in line and not line.lstrip().startswith("#"):
+            name, value = _parse_line(line)
+            values[name] = value
+    return values
 
 
-def _line(line: str) -> tuple[str, str]:
+def _parse_line(line: str) -> tuple[str, str]:
     name, _, value = line.strip().removeprefix("export ").partition("=")
     value = value.strip()
-    quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
-    return name.strip(), value[1:-1] if quoted else value
+    is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "'\""
+    if is_quoted:
+        value = value[1:-1]
+    return name.strip(), value

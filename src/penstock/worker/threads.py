@@ -15,7 +15,9 @@ from typing import Any
 
 class _Call:
     def __init__(self, function: Callable[[], Any], begin: Callable[[], None] | None) -> None:
-        self.function, self.begin, self.loop = function, begin, asyncio.get_running_loop()
+        self.function = function
+        self.begin = begin
+        self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
         self.over = False
         """Answered or given up: whoever is first, its thread or the one who waits.
@@ -60,9 +62,8 @@ class ThreadRunner:
             return await call.future
         except asyncio.CancelledError:
             if self._close(call):
-                self._alive -= (
-                    1  # its thread may hang for ever; it ends by itself when it comes back
-                )
+                # its thread may hang for ever; it ends by itself when it comes back
+                self._alive -= 1
             raise
         finally:
             self._busy -= 1
@@ -102,7 +103,8 @@ def _attempt(function: Callable[[], Any]) -> tuple[Any, BaseException | None]:
     except (asyncio.CancelledError, GeneratorExit, StopIteration) as error:
         # these mean something to whoever awaits; here they are just what a handler raised
         return None, RuntimeError(f"the handler raised {type(error).__name__}: {error}")
-    except BaseException as error:  # noqa: BLE001 -- SystemExit in a handler is that handler's failure
+    # SystemExit in a handler is that handler's failure
+    except BaseException as error:  # noqa: BLE001
         return None, error
 
 

@@ -1,7 +1,8 @@
-"""Copies executions that have ended into the cold store, and lets them leave the hot one only then.
+"""The archiver copies executions that have ended into the cold store.
 
-What the cold store has to hear of stands in the partition's outbox, written by the commits themselves. A call whose
-outcome isn't known (`acknowledge_outbox`) ends the owner with it: done twice, it would take off what was never archived.
+Only then they leave the hot store. What must be written to the cold store is in the partition's
+outbox, which the commits fill. If the outcome of `acknowledge_outbox` isn't known, the owner ends:
+done twice, it would remove entries that were never archived.
 """
 
 from __future__ import annotations
@@ -41,13 +42,11 @@ class Archiver:
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         self._look_seconds = look_seconds
-        self._hot, self._cold_writer, self._lease, self._metrics, self._now = (
-            hot,
-            cold_writer,
-            lease,
-            metrics,
-            now,
-        )
+        self._hot = hot
+        self._cold_writer = cold_writer
+        self._lease = lease
+        self._metrics = metrics
+        self._now = now
         self._reader = HotReader(hot)
         self._woken = asyncio.Event()
 
@@ -72,15 +71,16 @@ class Archiver:
                 await asyncio.sleep(COLLECT_SECONDS)
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:
-        dead_letters, summaries = _told(entries)
+        dead_letters, summaries = _by_execution(entries)
         reports = {entry.execution_id: entry.report for entry in entries if entry.report}
-        refused = await self._put(
-            [
-                Copy(execution_id, None, [], those)
-                for execution_id, those in dead_letters.items()
-                if execution_id not in summaries
-            ]
-        )
+
+        only_dead_letters = [
+            Copy(execution_id, None, [], dead_letters[execution_id])
+            for execution_id in dead_letters
+            if execution_id not in summaries
+        ]
+        refused = await self._put(only_dead_letters)
+
         execution_ids = list(summaries)
         while execution_ids:
             changes = await self._reader.read(execution_ids)
@@ -89,21 +89,21 @@ class Archiver:
             for copy in copies:
                 copy.report = reports.get(copy.execution_id, b"")
             refused |= await self._put(copies)
-        ended = {
-            entry.execution_id: entry.summary
-            for entry in entries
-            if entry.summary is not None
-            and entry.summary.has_ended
-            and entry.execution_id not in refused
-        }
+
+        ended: dict[str, Summary] = {}
+        for entry in entries:
+            if entry.summary is None or not entry.summary.has_ended:
+                continue
+            if entry.execution_id not in refused:
+                ended[entry.execution_id] = entry.summary
         await self._hot.acknowledge_outbox(self._lease, len(entries), list(ended))
         self._count(list(ended.values()))
 
     async def _put(self, copies: Sequence[Copy]) -> set[str]:
         if not copies:
             return set()
-        # takes nothing, but is refused to a former owner: a store that lost its data between the
-        # two readings would have had an end to tell, and nothing of how it came to that
+        # Acknowledges nothing, but is refused to a former owner: if the store lost its data between
+        # the two reads, there would be an end to archive without the changes that led to it.
         await self._hot.acknowledge_outbox(self._lease, 0, ())
         return await self._cold_writer.put(copies)
 
@@ -111,12 +111,14 @@ class Archiver:
         now = self._now()
         self._metrics.archived += len(ended)
         self._metrics.archive_seconds.observe(
-            *[now - each.finished_at for each in ended if each.finished_at]
+            *[now - summary.finished_at for summary in ended if summary.finished_at]
         )
 
 
-def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
-    """Dead dead letters and last summaries in these entries, by execution."""
+def _by_execution(
+    entries: Sequence[Outgoing],
+) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
+    """Dead letters and last summaries in these entries, by execution."""
     dead_letters: dict[str, list[DeadLetter]] = {}
     summaries: dict[str, Summary] = {}
     for entry in entries:
@@ -135,8 +137,7 @@ def _copies(
     for execution_id, data in changes.items():
         summary = summaries[execution_id]
         if not summary.has_ended and data:
-            summary = (
-                summary_from(data) or summary
-            )  # it may have gone on since: the copy says what is in it
+            # the execution may have gone on since: the copy's summary must be that of its changes
+            summary = summary_from(data) or summary
         copies.append(Copy(execution_id, summary, data, dead_letters[execution_id]))
     return copies

@@ -1,6 +1,6 @@
-"""Copies executions that run into the cold store, every few seconds.
+"""The checkpointer copies running executions into the cold store, every few seconds.
 
-A hot store that has lost its data is built again from these checkpoints.
+A hot store that has lost its data is rebuilt from these checkpoints.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ class Checkpointer:
     ) -> None:
         """`seconds`: between two copies."""
         self._seconds = seconds
-        self._reader, self._cold_writer, self._metrics = HotReader(hot), cold_writer, metrics
+        self._reader = HotReader(hot)
+        self._cold_writer = cold_writer
+        self._metrics = metrics
         self.dirty: set[str] = set()
         """Executions that run and that have changed since their last copy.
 
@@ -39,10 +41,10 @@ class Checkpointer:
     async def copy(self) -> None:
         execution_ids = sorted(self.dirty)
         self.dirty.clear()
-        if (
-            not execution_ids
-        ):  # then nothing else would notice that the cold store was put back to an older copy
+        if not execution_ids:
+            # nothing else would notice now that the cold store was put back to an older copy
             await self._cold_writer.check()
+
         while execution_ids:
             changes = await self._reader.read(execution_ids[:PORTION])
             execution_ids = execution_ids[len(changes) :]
@@ -52,10 +54,10 @@ class Checkpointer:
                 self._metrics.checkpointed += len(copies) - len(refused)
 
 
-def _copies(found: Mapping[str, list[bytes]]) -> list[Copy]:
-    """Copies of executions that run; those that have ended are the archiver's."""
+def _copies(changes_by_execution: Mapping[str, list[bytes]]) -> list[Copy]:
+    """Copies of executions that run; the archiver copies those that have ended."""
     copies: list[Copy] = []
-    for execution_id, changes in found.items():
+    for execution_id, changes in changes_by_execution.items():
         summary = summary_from(changes)
         if summary is not None and not summary.has_ended:
             copies.append(Copy(execution_id, summary, changes))

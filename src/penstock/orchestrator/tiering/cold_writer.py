@@ -1,6 +1,7 @@
-"""Writes copies of executions into the cold store, for the archiver and the checkpointer.
+"""The cold writer writes copies of executions into the cold store.
 
-A cold store that is away makes these two wait, and nobody else.
+The archiver and the checkpointer use it. A cold store that is away makes these two wait, and nobody
+else.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ STEP_SECONDS = 0.002
 TRIES = 5
 """Tries for a copy that the cold store doesn't take while it takes others.
 
-More than it can be in its way by chance.
+So many failures in a row are no coincidence.
 """
 
 
@@ -38,26 +39,25 @@ class ColdWriter:
     def __init__(
         self, tiering: Tiering, owner: PartitionOwner, plans: Plans, metrics: Metrics
     ) -> None:
-        self._hot, self._cold, self._owner, self._lease = (
-            tiering.hot,
-            tiering.cold,
-            owner,
-            owner.lease,
-        )
-        self._plans, self._metrics = plans, metrics
+        self._hot = tiering.hot
+        self._cold = tiering.cold
+        self._owner = owner
+        self._lease = owner.lease
+        self._plans = plans
+        self._metrics = metrics
         self._is_away = False
 
     async def check(self) -> None:
-        """Raises `ColdStoreWentBack` if the cold store was put back to an older copy.
+        """Raise `ColdStoreWentBack` if the cold store was put back to an older copy.
 
-        One that is away is waited for.
+        Waits for a cold store that is away.
         """
         await self._put_portion(await self._covering(), [])
 
     async def put(self, copies: Sequence[Copy]) -> set[str]:
         """Put copies into the cold store; returns when they are there.
 
-        Answers the executions that the cold store refuses for what is in them.
+        Returns the executions that the cold store refuses for what is in them.
         """
         number = await self._covering()
         refused: set[str] = set()
@@ -96,7 +96,10 @@ class ColdWriter:
         return self._lease.commit_number
 
     async def _put(self, number: int, copies: Sequence[Copy]) -> set[str]:
-        """Put copies; those that are refused for their content or their size are found by halves."""
+        """Put copies. Those that are refused for content or size are found by halving.
+
+        Returns the executions that were refused.
+        """
         for tried in range(1, TRIES + 1):
             try:
                 return await self._put_all(number, copies)
@@ -117,12 +120,13 @@ class ColdWriter:
     async def _put_all(self, number: int, copies: Sequence[Copy]) -> set[str]:
         """Put copies, with all changes where an execution has no row.
 
-        Answers the executions of which the hot store has nothing to write a row from.
+        Returns the executions of which the hot store has nothing to write a row from.
         """
         written = await self._store(number, copies)
-        rewritten, missing = [*written.rewritten], set(written.missing)
-        # only dead letters came, or a pause: with everything that the hot store has of them, there can
-        # be a row
+        rewritten = [*written.rewritten]
+        missing = set(written.missing)
+        # Only dead letters came, or a pause: with everything that the hot store has of these
+        # executions, there can be a row.
         if missing:
             changes = await self._hot.changes(missing)
             whole = [
@@ -133,8 +137,9 @@ class ColdWriter:
             written = await self._store(number, whole)
             rewritten += written.rewritten
             missing -= changes.keys() - set(written.missing)
+
         if rewritten:
-            await self._tell_of_rewritten(rewritten)
+            await self._report_rewritten(rewritten)
         for execution_id in missing:
             log.error(
                 "execution %s has no row in the cold store, and can't be archived into one",
@@ -148,40 +153,47 @@ class ColdWriter:
             lease.partition, number, copies, cold_number=lease.cold_number, term=lease.claim_term
         )
 
-    async def _tell_of_rewritten(self, execution_ids: Sequence[str]) -> None:
+    async def _report_rewritten(self, execution_ids: Sequence[str]) -> None:
+        """Log that the cold store had lost executions, and write their versions again too."""
         self._metrics.rewritten += len(execution_ids)
         log.error(
-            "partition %d: the cold store had lost %d executions, such as %s; they were written again from the hot "
-            "store. Was it put back to an older copy?",
+            "partition %d: the cold store had lost %d executions, such as %s; "
+            "they were written again from the hot store. Was it put back to an older copy?",
             self._lease.partition,
             len(execution_ids),
             execution_ids[0],
         )
-        # a version that was made since that copy is lost too, and nobody else could go on with
+
+        # a version that was stored since that copy is lost too, and nobody else could go on with
         # these executions
-        found = await self._hot.changes(execution_ids)
-        records = [
-            record for changes in found.values() if (record := last_record(changes)) is not None
-        ]
-        for execution_id, version in sorted(
-            {(record.workflow, record.version) for record in records}
-        ):
-            cached = self._plans.stored(execution_id, version)
-            try:
-                is_there = cached is not None and await self._cold.put_version_back(cached)
-            except StoreError as error:
-                log.error("workflow %s@%d can't be written again: %s", execution_id, version, error)  # noqa: TRY400
-                continue
-            if not is_there:
-                log.error(
-                    "executions run with workflow %s@%d, and the cold store may have lost it, or have another under "
-                    "that number: submit it again before orchestrators are restarted",
-                    execution_id,
-                    version,
-                )
+        versions: set[tuple[str, int]] = set()
+        for changes in (await self._hot.changes(execution_ids)).values():
+            record = last_record(changes)
+            if record is not None:
+                versions.add((record.workflow, record.version))
+        for workflow, version in sorted(versions):
+            await self._put_version_back(workflow, version)
+
+    async def _put_version_back(self, workflow: str, version: int) -> None:
+        cached = self._plans.stored(workflow, version)
+        try:
+            is_there = cached is not None and await self._cold.put_version_back(cached)
+        except StoreError as error:
+            log.error(  # noqa: TRY400
+                "workflow %s@%d can't be written again: %s", workflow, version, error
+            )
+            return
+        if not is_there:
+            log.error(
+                "executions run with workflow %s@%d, and the cold store may have lost it, "
+                "or have another under that number: "
+                "submit it again before orchestrators are restarted",
+                workflow,
+                version,
+            )
 
     async def _check_cold_store_writes(self, number: int, error: Exception) -> None:
-        """Whether the cold store takes an empty write: only then is the content what it rejects.
+        """Check that the cold store takes an empty write: only then it rejects the content.
 
         Raises `StoreUnavailable` if it doesn't.
         """
@@ -199,12 +211,13 @@ def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
     portion: list[Copy] = []
     size = 0
     for copy in copies:
-        more = sum(len(change) for change in copy.changes)
-        if portion and size + more > PORTION_BYTES:
+        copy_size = sum(len(change) for change in copy.changes)
+        if portion and size + copy_size > PORTION_BYTES:
             yield portion
-            portion, size = [], 0
+            portion = []
+            size = 0
         portion.append(copy)
-        size += more
+        size += copy_size
     if portion:
         yield portion
 

@@ -1,4 +1,4 @@
-"""Reads the changes of executions from the hot store, a portion at a time."""
+"""The hot reader reads the changes of executions from the hot store, a portion at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ class HotReader:
     """Reads executions from the hot store, and learns on the way how many make a portion."""
 
     def __init__(self, hot: HotTier) -> None:
-        self._hot, self._step = hot, READ_EXECUTIONS_MAX
+        self._hot = hot
+        self._step = READ_EXECUTIONS_MAX
 
     async def read(self, execution_ids: Sequence[str]) -> dict[str, list[bytes]]:
         """The changes of the first executions (at least one), as many as make a portion.
@@ -28,14 +29,17 @@ class HotReader:
         portion: dict[str, list[bytes]] = {}
         size = 0
         while len(portion) < len(execution_ids) and size < PORTION_BYTES:
-            some = execution_ids[len(portion) : len(portion) + self._step]
-            found = await self._hot.changes(some)
-            read = sum(len(change) for changes in found.values() for change in changes)
-            self._step = (
-                max(1, self._step // 2)
-                if read > PORTION_BYTES
-                else min(READ_EXECUTIONS_MAX, 2 * self._step)
-            )
-            portion.update((execution_id, found.get(execution_id, [])) for execution_id in some)
-            size += read
+            step_ids = execution_ids[len(portion) : len(portion) + self._step]
+            changes = await self._hot.changes(step_ids)
+
+            step_size = 0
+            for execution_id in step_ids:
+                portion[execution_id] = changes.get(execution_id, [])
+                step_size += sum(map(len, portion[execution_id]))
+            size += step_size
+
+            if step_size > PORTION_BYTES:
+                self._step = max(1, self._step // 2)
+            else:
+                self._step = min(READ_EXECUTIONS_MAX, 2 * self._step)
         return portion

@@ -33,12 +33,10 @@ class PartitionTiering:
         *,
         timing: Timing | None = None,
     ) -> None:
-        self._stores, self._tiering, self._lease, self._metrics = (
-            stores,
-            tiering,
-            owner.lease,
-            metrics,
-        )
+        self._stores = stores
+        self._tiering = tiering
+        self._lease = owner.lease
+        self._metrics = metrics
         cold_writer = ColdWriter(tiering, owner, plans, metrics)
         look_seconds = timing.archive_seconds if timing is not None else LOOK_SECONDS
         self._archiver = Archiver(
@@ -51,12 +49,13 @@ class PartitionTiering:
         )
         checkpoint_seconds = timing.checkpoint_seconds if timing is not None else None
         self._checkpointer = Checkpointer(tiering.hot, cold_writer, metrics, checkpoint_seconds)
-        self._is_claimed, self._is_built = asyncio.Event(), asyncio.Event()
+        self._is_claimed = asyncio.Event()
+        self._is_built = asyncio.Event()
 
     async def build(self, known_number: int) -> None:
-        """Claim the partition, and build it again if it has lost its data.
+        """Claim the partition, and rebuild it if it has lost its data.
 
-        Nothing moves before this: what an unbuilt store holds isn't true.
+        Nothing is archived or checkpointed before this: what an unbuilt store holds isn't true.
         """
         claimed = await rebuild.claim(self._tiering, self._lease)
         self._is_claimed.set()
@@ -78,20 +77,20 @@ class PartitionTiering:
         cold store that is away gives it to nobody meanwhile.
         """
         await self._is_claimed.wait()
-        partition, term = self._lease.partition, self._lease.claim_term
+        partition = self._lease.partition
+        term = self._lease.claim_term
         while True:
             await asyncio.sleep(RENEW_SECONDS)
             with contextlib.suppress(StoreUnavailable):
-                server_id = await self._tiering.hot.server_id(
-                    partition
-                )  # it may be another since: a replica took over
+                # it may be another since: a replica took over
+                server_id = await self._tiering.hot.server_id(partition)
                 if not await self._tiering.cold.renew_claim(partition, term, server_id):
                     raise Fenced(f"partition {partition} was claimed on another Redis server")
 
     async def release_claim(self) -> None:
         """Release the claim, so that nobody waits for an owner that is gone.
 
-        If it isn't heard, they wait for a few seconds.
+        If the store doesn't answer, others wait for a few seconds.
         """
         if self._is_claimed.is_set():
             with contextlib.suppress(StoreError, TimeoutError):

@@ -1,8 +1,8 @@
-"""Builds a hot store again from the cold one, if it has lost its data or gone back in time.
+"""The rebuild of a partition of the hot store that has lost its data or gone back in time.
 
-That is done before the partition's inbox is read. "Empty" can't be seen: whoever produces events
-fills the keys again at once. So a partition has a mark, written last, that says which store it was
-built for; and the cold store knows the commit number that its copies came with.
+It is done before the partition's inbox is read. That a hot store is empty can't be seen: whoever
+produces events fills the keys again at once. So a partition has a mark, written last, that says
+which store it was built for; and the cold store knows the commit number that its copies came with.
 
 A replica of the hot store that was promoted, while some still use the one before it, looks like
 time travel from both of them. So an owner claims its partition in the cold store before anything
@@ -36,14 +36,16 @@ from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-WAIT_SECONDS, WAIT_SECONDS_MAX = 0.5, 4.0
-"""Seconds between two tries to claim a partition that is run on another server."""
+WAIT_SECONDS = 0.5
+"""Seconds between two tries to claim a partition that is run on another server, at first."""
+WAIT_SECONDS_MAX = 4.0
 BACK_OFF_SECONDS = 5.0
 """Seconds between rebuilds of a partition on two servers.
 
 If they took turns, everything would run again each time.
 """
-FIRST_PORTION, PORTION = 50, 500
+FIRST_PORTION = 50
+PORTION = 500
 LARGE_BYTES = 64 * 1024
 
 
@@ -52,7 +54,8 @@ async def claim(tiering: Tiering, lease: Lease) -> Claim:
 
     Waits until no owner on another server of the hot store lives any more.
     """
-    partition, seconds = lease.partition, WAIT_SECONDS
+    partition = lease.partition
+    seconds = WAIT_SECONDS
     while True:
         server_id = await tiering.hot.server_id(partition)
         claimed = await tiering.cold.claim(partition, lease.owner, server_id)
@@ -61,7 +64,8 @@ async def claim(tiering: Tiering, lease: Lease) -> Claim:
             return claimed
         if seconds == WAIT_SECONDS:
             log.warning(
-                "partition %d is run by somebody on another Redis server than this one (%s): are there two masters? "
+                "partition %d is run by somebody on another Redis server than this one (%s): "
+                "are there two masters? "
                 "Nothing is run or built again here before that one is gone",
                 partition,
                 server_id,
@@ -79,20 +83,23 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     known_number: int = 0,
     metrics: Metrics | None = None,
 ) -> int | None:
-    """Build the partition again if it has to be.
+    """Rebuild the partition if it has to be.
 
-    Answers how many executions came back; None if it was all there. `known_number` is a commit
-    number that the store has reached for certain.
+    Returns the number of executions that came back; None if nothing was missing. `known_number` is
+    a commit number that the store has reached for certain.
     """
-    partition, store_id = lease.partition, tiering.cold.store_id
+    partition = lease.partition
+    store_id = tiering.cold.store_id
     metrics = metrics or Metrics()
-    found = claimed.commit_number
-    known_number = max(known_number, found)
+    claimed_number = claimed.commit_number
+    known_number = max(known_number, claimed_number)
+
     built = await tiering.hot.built(lease)
     if built == store_id and lease.commit_number >= known_number:
-        if found < lease.cold_number:
-            await _follow_cold_store_back(stores, tiering, lease, found, metrics)
+        if claimed_number < lease.cold_number:
+            await _follow_cold_store_back(stores, tiering, lease, claimed_number, metrics)
         return None
+
     if built == store_id:
         log.warning(
             "partition %d has gone back from commit %d to %d",
@@ -102,9 +109,10 @@ async def build(  # noqa: PLR0913 -- what it is decided by
         )
         if claimed.seconds_since_rebuild is not None:
             await asyncio.sleep(max(0.0, BACK_OFF_SECONDS - claimed.seconds_since_rebuild))
+
     number = max(known_number, lease.commit_number) + REBUILD_JUMP
-    # told before anything is wiped: whoever comes after a rebuild that was broken off, or undone,
-    # notices it then
+    # recorded before anything is wiped, so that a later owner notices a rebuild that was broken off
+    # or undone
     generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, number)
     await tiering.hot.wipe(lease)
     restored = await _restore(stores, tiering, lease, generation)
@@ -113,7 +121,8 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     lease.commit_number = number
     await tiering.hot.acknowledge_commit(lease, number)
     lease.cold_number = number
-    if restored and known_number:  # else it is new, and has been waited for
+
+    if restored and known_number:  # else the store is new, and this was expected
         log.warning(
             "partition %d was built again from the cold store: %d executions", partition, restored
         )
@@ -121,24 +130,25 @@ async def build(  # noqa: PLR0913 -- what it is decided by
 
 
 async def _follow_cold_store_back(
-    stores: Stores, tiering: Tiering, lease: Lease, found: int, metrics: Metrics
+    stores: Stores, tiering: Tiering, lease: Lease, commit_number: int, metrics: Metrics
 ) -> None:
-    """Follow a cold store that was put back to an older copy.
+    """Follow a cold store that was put back to an older copy, with this commit number.
 
-    What runs in the hot store goes on, and its rows are written again with the next copies. What
-    the older copy has as running, and the hot store has seen to its end and let go since, would
+    What runs in the hot store goes on, and its rows are written again with the next copies. An
+    execution that runs in the older copy, and that has ended and left the hot store since, would
     never end: it runs again from its checkpoint.
     """
     partition = lease.partition
     log.error(
-        "PostgreSQL was put back to an older copy: it knows partition %d up to commit %d and had acknowledged %d. What "
-        "runs goes on; what has ended since that copy was made and left Redis runs again",
+        "PostgreSQL was put back to an older copy: "
+        "it knows partition %d up to commit %d and had acknowledged %d. What runs goes on; "
+        "what has ended since that copy was made and left Redis runs again",
         partition,
-        found,
+        commit_number,
         lease.cold_number,
     )
     metrics.cold_store_went_back += 1
-    generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, found)
+    generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, commit_number)
     restored = await _restore(stores, tiering, lease, generation, only_unknown=True)
     if restored:
         log.error(
@@ -158,49 +168,59 @@ async def _restore(
     With `only_unknown`, those that were copied and aren't there.
     """
     control_requests = await stores.cold.control_requests(lease.partition)
-    restored, after, count = 0, "", FIRST_PORTION
-    while unfinished := await tiering.cold.unfinished(lease.partition, after, count):
-        after = unfinished[-1].execution_id
-        large = sum(_size(each) for each in unfinished) > PORTION_BYTES
-        count = max(1, count // 2) if large else min(PORTION, 2 * count)
+    restored = 0
+    after = ""
+    count = FIRST_PORTION
+    while portion := await tiering.cold.unfinished(lease.partition, after, count):
+        after = portion[-1].execution_id
+        is_large = sum(map(_size, portion)) > PORTION_BYTES
+        count = max(1, count // 2) if is_large else min(PORTION, 2 * count)
         if only_unknown:  # those without a copy are found by the reconciler, which starts them
-            known = await stores.hot.known([each.execution_id for each in unfinished])
-            unfinished = [
-                each for each in unfinished if each.changes and each.execution_id not in known
-            ]
-        executions = await _from_checkpoints(unfinished, generation, stores.hot.now())
-        others = [each.execution_id for each in unfinished if each.execution_id not in executions]
-        begin = _from_intents(await stores.cold.intents(others) if others else {}, generation)
-        events = [
-            event
-            for execution_id in executions
-            for event in _going_on(execution_id, control_requests.get(execution_id))
+            portion = await _unknown_copies(stores, portion)
+
+        going_on = await _from_checkpoints(portion, generation, stores.hot.now())
+        without_checkpoint = [
+            unfinished.execution_id
+            for unfinished in portion
+            if unfinished.execution_id not in going_on
         ]
-        events += [
-            event
-            for execution_id in begin
-            for event in _beginning(execution_id, control_requests.get(execution_id))
-        ]
-        await tiering.hot.restore(lease, {**executions, **begin})
-        await stores.hot.append(
-            events, own=True
-        )  # they wait in the inbox until everything is there
-        restored += len(executions) + len(begin)
+        intents: Mapping[str, Intent] = {}
+        if without_checkpoint:
+            intents = await stores.cold.intents(without_checkpoint)
+        beginning = _from_intents(intents, generation)
+
+        events: list[AnyEvent] = []
+        for execution_id in going_on:
+            events += _going_on(execution_id, control_requests.get(execution_id))
+        for execution_id in beginning:
+            events += _beginning(execution_id, control_requests.get(execution_id))
+        await tiering.hot.restore(lease, {**going_on, **beginning})
+        # they wait in the inbox until everything is there
+        await stores.hot.append(events, own=True)
+        restored += len(going_on) + len(beginning)
     return restored
+
+
+async def _unknown_copies(stores: Stores, portion: Sequence[Unfinished]) -> list[Unfinished]:
+    """Unfinished executions that were copied and that the hot store doesn't have."""
+    known_ids = await stores.hot.known([unfinished.execution_id for unfinished in portion])
+    return [
+        unfinished
+        for unfinished in portion
+        if unfinished.changes and unfinished.execution_id not in known_ids
+    ]
 
 
 def _going_on(execution_id: str, request: ControlRequest | None) -> list[AnyEvent]:
     """Events for an execution that goes on from a checkpoint.
 
-    What was asked for comes first: nothing is handed out that somebody has stopped.
+    A control request comes first: nothing is handed out that somebody has stopped.
     """
     if request == "cancel":
         return [CancelRequested(execution_id)]
-    return (
-        [PauseRequested(execution_id), Continued(execution_id)]
-        if request == "pause"
-        else [Continued(execution_id)]
-    )
+    if request == "pause":
+        return [PauseRequested(execution_id), Continued(execution_id)]
+    return [Continued(execution_id)]
 
 
 def _beginning(execution_id: str, request: ControlRequest | None) -> list[AnyEvent]:
@@ -210,11 +230,9 @@ def _beginning(execution_id: str, request: ControlRequest | None) -> list[AnyEve
     """
     if request == "cancel":
         return [CancelRequested(execution_id)]
-    return (
-        [ExecutionStarted(execution_id), PauseRequested(execution_id)]
-        if request == "pause"
-        else [ExecutionStarted(execution_id)]
-    )
+    if request == "pause":
+        return [ExecutionStarted(execution_id), PauseRequested(execution_id)]
+    return [ExecutionStarted(execution_id)]
 
 
 def _size(unfinished: Unfinished) -> int:
@@ -222,24 +240,25 @@ def _size(unfinished: Unfinished) -> int:
 
 
 async def _from_checkpoints(
-    unfinished: Sequence[Unfinished], generation: int, now: float
+    portion: Sequence[Unfinished], generation: int, now: float
 ) -> dict[str, bytes]:
     """Executions from their checkpoints, each as one change in the new generation.
 
     Those without a checkpoint that can be read are missing.
     """
     executions: dict[str, bytes] = {}
-    for each in unfinished:
-        if each.changes:
-            try:
-                executions[each.execution_id] = _snapshot(each, generation, now)
-            except Exception:
-                log.exception(
-                    "the checkpoint of execution %s can't be read; it begins again",
-                    each.execution_id,
-                )
-            if _size(each) > LARGE_BYTES:
-                await asyncio.sleep(0)  # the lease has to be renewed meanwhile
+    for unfinished in portion:
+        if not unfinished.changes:
+            continue
+        try:
+            executions[unfinished.execution_id] = _snapshot(unfinished, generation, now)
+        except Exception:
+            log.exception(
+                "the checkpoint of execution %s can't be read; it begins again",
+                unfinished.execution_id,
+            )
+        if _size(unfinished) > LARGE_BYTES:
+            await asyncio.sleep(0)  # the lease has to be renewed meanwhile
     return executions
 
 
@@ -255,7 +274,8 @@ def _snapshot(unfinished: Unfinished, generation: int, now: float) -> bytes:
 def _from_intents(intents: Mapping[str, Intent], generation: int) -> dict[str, bytes]:
     """Executions from their intents, in the new generation.
 
-    Kept too, though nothing has happened: they may have been begun in the generation that is lost.
+    They are stored although nothing has happened: they may have begun in the generation that is
+    lost.
     """
     executions: dict[str, bytes] = {}
     for execution_id, intent in intents.items():

@@ -25,17 +25,23 @@ Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
 def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Handler]:
     """Built-in handlers by canonical name.
 
-    One that has `close()` holds connections: the worker closes it when it stops.
+    A handler that has `close()` holds connections: the worker closes it when it stops.
 
-    `sandbox` is where they have computed what may take long; one of its own without it.
+    Handlers compute in `sandbox` what may take long; without one, a new sandbox is made.
     """
     sandbox = sandbox or sandbox_of(settings)
     http = HttpHandler(settings, sandbox=sandbox)
     transform = TransformHandler(sandbox)
-    mocked, seconds = settings.mock_services, settings.mock_seconds
+
+    call_external_service: Handler = http
+    llm_service: Handler = LlmHandler(settings, http)
+    if settings.mock_services:
+        call_external_service = slowed(mock_http, settings.mock_seconds)
+        llm_service = slowed(mock_llm, settings.mock_seconds)
+
     return {
-        "call_external_service": slowed(mock_http, seconds) if mocked else http,
-        "llm_service": slowed(mock_llm, seconds) if mocked else LlmHandler(settings, http),
+        "call_external_service": call_external_service,
+        "llm_service": llm_service,
         "transform": transform,
         "noop": noop,
         "sleep": sleep,

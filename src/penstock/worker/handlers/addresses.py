@@ -1,10 +1,10 @@
-"""Which addresses a document may make a worker call.
+"""The address policy: which addresses a document may make a worker call.
 
 A document's author picks the URL, but the call starts inside the operator's network. So a name is
-resolved once, *every* address of the answer is judged, and the connection goes to one of exactly
+resolved once, *every* address of the answer is checked, and the connection goes to one of exactly
 these: a name that gives another answer a moment later (DNS rebinding) gains nothing. What isn't
-public is refused unless a setting opens it; the metadata services of the clouds, which hand out
-credentials, stay closed whatever the settings say.
+public is refused unless a setting allows it. The metadata services of the clouds, which hand out
+credentials, are refused whatever the settings say.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ Network: TypeAlias = IPv4Network | IPv6Network
 Endpoint: TypeAlias = tuple[int, tuple[Any, ...]]
 """A socket family and what `connect` takes for it."""
 Resolver: TypeAlias = Callable[[str, int], Awaitable[Sequence[tuple[Any, ...]]]]
-"""As `getaddrinfo`: a name and a port to (family, type, protocol, canonical name, socket address).
+"""Resolves a name and a port, as `getaddrinfo` does.
+
+It answers with tuples of family, type, protocol, canonical name and socket address.
 """
 
 SCHEMES = ("http", "https")
@@ -36,15 +38,16 @@ def _networks(*texts: str) -> tuple[Network, ...]:
 # AWS, Azure, Google, Oracle, DigitalOcean, ECS and EKS tasks, Tencent, Scaleway; Azure's wire
 # server; Alibaba; Oracle Classic; then AWS, EKS, Google and Scaleway over IPv6.
 METADATA = _networks(
-    *(
-        "169.254.169.0/24",
-        "169.254.170.0/24",
-        "169.254.0.23/32",
-        "169.254.42.42/32",
-        "168.63.129.16/32",
-    ),
-    *("100.100.100.200/32", "192.0.0.192/32"),
-    *("fd00:ec2::/64", "fd20:ce::254/128", "fd00:42::42/128"),
+    "169.254.169.0/24",
+    "169.254.170.0/24",
+    "169.254.0.23/32",
+    "169.254.42.42/32",
+    "168.63.129.16/32",
+    "100.100.100.200/32",
+    "192.0.0.192/32",
+    "fd00:ec2::/64",
+    "fd20:ce::254/128",
+    "fd00:42::42/128",
 )
 # Python's own `is_private` and `is_global` have changed between 3.11 and 3.13, and know nothing of
 # what is embedded.
@@ -59,22 +62,18 @@ SPECIAL: dict[str, tuple[Network, ...]] = {
     "multicast": _networks("224.0.0.0/4", "ff00::/8"),
     "unspecified": _networks("0.0.0.0/8", "::/128"),
     "reserved": _networks(
-        *(
-            "192.0.0.0/24",
-            "192.0.2.0/24",
-            "192.88.99.0/24",
-            "198.18.0.0/15",
-            "198.51.100.0/24",
-            "203.0.113.0/24",
-        ),
-        *(
-            "240.0.0.0/4",
-            "2001:2::/48",
-            "2001:10::/28",
-            "2001:20::/28",
-            "2001:db8::/32",
-            "3fff::/20",
-        ),
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "240.0.0.0/4",
+        "2001:2::/48",
+        "2001:10::/28",
+        "2001:20::/28",
+        "2001:db8::/32",
+        "3fff::/20",
     ),
 }
 OPENED_BY_PRIVATE = frozenset({"loopback", "private"})
@@ -92,23 +91,28 @@ EMBEDDED: tuple[tuple[IPv6Network, int], ...] = (
 )
 TEREDO = IPv6Network("2001::/32")
 NAT64_LOCAL = IPv6Network("64:ff9b:1::/48")
-ISATAP, ISATAP_MASK = 0x5EFE, 0xFDFFFFFF
+ISATAP = 0x5EFE
+ISATAP_MASK = 0xFDFFFFFF
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host means when it isn't a name: also `0x7f.1`, `2852039166`, `127.1`, `0177.0.0.1`.
+    """The address that a host means; None if the host is a name.
 
-    C libraries connect to all of these. As browsers do, a host whose last part is a number must be such an address:
-    a second reading of it by somebody else would get around the policy.
+    Also `0x7f.1`, `2852039166`, `127.1` and `0177.0.0.1` are addresses: C libraries connect to all
+    of these. As in browsers, a host whose last part is a number must be such an address: a second
+    reading of it by somebody else would get around the policy.
     """
     if ":" in host:
         return _parsed(host)
-    last = host.removesuffix(".").rpartition(".")[2]
-    if not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", last, re.ASCII | re.IGNORECASE):
+    texts = host.removesuffix(".").split(".")
+    if not re.fullmatch(r"[0-9]+|0x[0-9a-f]*", texts[-1], re.ASCII | re.IGNORECASE):
         return None
-    parts = [_number(part) for part in host.removesuffix(".").split(".")]
-    *head, tail = parts
-    if len(parts) > 4 or any(part > 255 for part in head) or tail >= 256 ** (5 - len(parts)):  # noqa: PLR2004 -- IPv4
+
+    # The last part fills all the bytes that the parts before it leave: 127.1 is 127.0.0.1.
+    *head, tail = [_number(text) for text in texts]
+    if len(head) > 3 or any(part > 255 for part in head):  # noqa: PLR2004 -- IPv4
+        raise _not_an_address(host)
+    if tail >= 256 ** (4 - len(head)):
         raise _not_an_address(host)
     return IPv4Address(tail + sum(part << (24 - 8 * index) for index, part in enumerate(head)))
 
@@ -135,11 +139,15 @@ def _number(text: str) -> int:
 
 
 def _not_an_address(host: str) -> Terminal:
-    return Terminal(f"the host '{host[:80]}' is neither a name nor an address", category="address")
+    message = f"the host '{host[:80]}' is neither a name nor an address"
+    return Terminal(message, category="address")
 
 
 def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
-    """Every IPv4 address that a packet to this one may end up at, by any tunnel or translator that has a standard."""
+    """Every IPv4 address that a packet to this IPv6 address may end up at.
+
+    That is by any tunnel or translator that has a standard.
+    """
     value = int(address)
     for network, shift in EMBEDDED:
         if address in network:
@@ -154,15 +162,20 @@ def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
 
 
 def kind(address: Address) -> str:
-    """`public`, or why it isn't."""
+    """The kind of an address: `public`, or why it isn't public."""
     for name, networks in SPECIAL.items():
         if any(address in network for network in networks):
             return name
-    return "public" if address.version == 4 or address in GLOBAL_UNICAST else "reserved"  # noqa: PLR2004 -- IPv4
+    if isinstance(address, IPv4Address) or address in GLOBAL_UNICAST:
+        return "public"
+    return "reserved"
 
 
 def meanings(address: Address) -> list[Address]:
-    """What has to be allowed for this address to be called: where an IPv4 address inside decides, only that."""
+    """The addresses that must be allowed for this address to be called.
+
+    Where an IPv4 address inside it decides, only that.
+    """
     if isinstance(address, IPv4Address):
         return [address]
     inner: list[Address] = list(embedded(address))
@@ -182,7 +195,11 @@ async def system_resolver(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 
 class AddressPolicy:
-    """`private` opens loopback and private networks; `allow` opens single hosts, addresses and networks."""
+    """The addresses that may be called.
+
+    `private` allows loopback and private networks; `allow` has single hosts, addresses and networks
+    that are allowed too.
+    """
 
     def __init__(
         self,
@@ -212,21 +229,26 @@ class AddressPolicy:
 
         `host` is the name it was found under.
         """
-        address = ip_address(address.partition("%")[0]) if isinstance(address, str) else address
+        if isinstance(address, str):
+            address = ip_address(address.partition("%")[0])
         kinds = {meaning: kind(meaning) for meaning in meanings(address)}
+
         for meaning, what in kinds.items():
             if what == "metadata":
-                raise _refusal(address, meaning, host, "cloud metadata, which no setting opens")
+                raise _refusal(address, meaning, host, "cloud metadata, which no setting allows")
+
         for meaning, what in kinds.items():
             if not self._opened(what, address, meaning, host):
-                hint = f"To allow it, set PENSTOCK_HTTP_ALLOW={meaning}, or a name or network that covers it"
+                setting = f"PENSTOCK_HTTP_ALLOW={meaning}"
+                hint = f"To allow it, set {setting}, or a name or network that covers it"
                 raise _refusal(address, meaning, host, f"{what}. {hint}")
 
     def _opened(self, what: str, address: Address, meaning: Address, host: str) -> bool:
         if what == "public" or (self.private and what in OPENED_BY_PRIVATE):
             return True
-        named = bool(host) and _name(host) in self._names
-        return named or any(address in network or meaning in network for network in self._networks)
+        if host and _name(host) in self._names:
+            return True
+        return any(address in network or meaning in network for network in self._networks)
 
     async def resolve(self, host: str, port: int) -> list[Endpoint]:
         """The endpoints to connect to, all checked.
@@ -237,16 +259,17 @@ class AddressPolicy:
         if address is not None:
             self.check(address, host)
             return [_endpoint(address, port)]
-        found = await self._resolver(host, port)
-        for _, _, _, _, sockaddr in found:
+        answers = await self._resolver(host, port)
+        for _, _, _, _, sockaddr in answers:
             self.check(str(sockaddr[0]), host)
-        return [(int(family), tuple(sockaddr)) for family, _, _, _, sockaddr in found]
+        return [(int(family), tuple(sockaddr)) for family, _, _, _, sockaddr in answers]
 
 
 def _refusal(address: Address, meaning: Address, host: str, reason: str) -> Terminal:
     means = "" if meaning == address else f" (which means {meaning})"
-    of = f" of '{host}'" if host and host != str(address) else ""
-    return Terminal(f"the address {address}{means}{of} is refused: {reason}", category="address")
+    of_host = f" of '{host}'" if host and host != str(address) else ""
+    message = f"the address {address}{means}{of_host} is refused: {reason}"
+    return Terminal(message, category="address")
 
 
 def _endpoint(address: Address, port: int) -> Endpoint:

@@ -1,11 +1,13 @@
-"""`call_external_service`: one HTTP call, made the way that a document asks for and an operator allows.
+"""`call_external_service`: one HTTP call, as the document describes it and the operator allows it.
 
-The output is `{status_code, headers, data, url, elapsed_ms}`. `headers` has lower-case names. `data` is parsed JSON
-when the content type says JSON, text when it is text, `{"base64": ..., "content_type": ...}` when it is neither, and
-null without a body. `url` is where redirects led, without credentials.
+The output is `{status_code, headers, data, url, elapsed_ms}`. `headers` has lower-case names.
+`data` is parsed JSON when the content type says JSON, text when it is text, `{"base64": ...,
+"content_type": ...}` when it is neither, and null without a body. `url` is where redirects led,
+without credentials.
 
-Without `timeout_seconds` the call may take as long as the node's attempt. Network errors, 408, 425, 429 and 5xx are
-tried again, other statuses outside 200-299 (or outside `expect_status`) fail the node.
+Without `timeout_seconds` the call may take as long as the node's attempt. Network errors, 408, 425,
+429 and 5xx are tried again, other statuses outside 200-299 (or outside `expect_status`) fail the
+node.
 """
 
 from __future__ import annotations
@@ -49,8 +51,10 @@ RESERVED_HEADERS = frozenset(
         "keep-alive",
         "proxy-connection",
         "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
     }
-    | {"trailer", "transfer-encoding", "upgrade"}
 )
 FORM = "application/x-www-form-urlencoded"
 FUNCTION = "penstock.worker.handlers.http:run"
@@ -71,20 +75,24 @@ class HttpHandler:
         self._max_response_bytes = settings.http_max_response_bytes
         self._client: HttpClient | None = None
         self.sandbox: Sandbox = sandbox or sandbox_of(settings)
-        """Where large answers are read."""
+        """The sandbox in which large answers are read."""
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         request = read_config(config, ctx)
         await self.load_client()
         if self._client is None:
             self._client = self.new_client()
+
         response = await self._client.send(request)
         if not request.accepts(response.status_code):
             raise failure(request, response)
         return await read_answer(self.sandbox, FUNCTION, response, ctx.workflow) or output(response)
 
     async def load_client(self) -> None:
-        """The HTTP library takes a quarter of a second to import: once, in a thread, so that other tasks go on."""
+        """Import the HTTP library, once, in a thread.
+
+        It takes a quarter of a second, in which other tasks go on.
+        """
         if CLIENT_MODULE not in sys.modules:
             await asyncio.to_thread(import_module, CLIENT_MODULE)
 
@@ -105,16 +113,16 @@ class HttpHandler:
 
 
 def run(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The job that reads a large answer, in the sandbox: the handler's output as JSON."""
+    """The sandbox job that reads a large answer: the handler's output as JSON."""
     response = Response.from_parts(parts)
     if response.is_json and response.charset is None:
         text = response.body.removeprefix(codecs.BOM_UTF8)
         try:
             text.decode()
-            msgspec.json.decode(text, type=msgspec.Raw)  # well-formed; nobody needs the values here
-            yield msgspec.json.encode(
-                {**output(replace(response, body=b"")), "data": msgspec.Raw(text)}
-            )
+            # only checked to be well-formed: nobody needs the values here
+            msgspec.json.decode(text, type=msgspec.Raw)
+            without_data = output(replace(response, body=b""))
+            yield msgspec.json.encode({**without_data, "data": msgspec.Raw(text)})
             return  # noqa: TRY300 -- what isn't JSON goes on below
         except (msgspec.MsgspecError, RecursionError, UnicodeError):
             pass
@@ -136,19 +144,21 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Request:
     url = config.get("url")
     if not isinstance(url, str) or not url:
         raise bad_config("url must be text, such as 'https://api.example.com/users'")
-    headers = _headers(config.get("headers"))
-    body = _body(config, headers)
-    method = _method(config, has_body=body is not None)
+
+    headers = _read_headers(config.get("headers"))
+    body = _read_body(config, headers)
+    method = _read_method(config, has_body=body is not None)
     if method in UNSAFE and ctx.idempotency_key and not _has(headers, "idempotency-key"):
         headers["Idempotency-Key"] = quote(ctx.idempotency_key, safe=":/@[]")
+
     return Request(
         method=method,
         url=url,
         headers=headers,
         params=_pairs(config.get("params"), "params"),
         body=body,
-        timeout_seconds=_timeout(config.get("timeout_seconds")),
-        expect=_expect(config.get("expect_status")),
+        timeout_seconds=_read_timeout(config.get("timeout_seconds")),
+        expect=_read_expected(config.get("expect_status")),
         secrets=tuple(ctx.secrets),
     )
 
@@ -157,43 +167,46 @@ def bad_config(message: str) -> Terminal:
     return Terminal(message, category="config")
 
 
-def check_keys(config: Mapping[str, Any], known: tuple[str, ...], ctx: Context) -> None:
-    """A key that isn't known is an error; in a lenient attempt it is a warning in the attempt's log."""
-    unknown = sorted(config.keys() - set(known))
+def check_keys(config: Mapping[str, Any], keys: tuple[str, ...], ctx: Context) -> None:
+    """Raise an error for a key that the handler doesn't know.
+
+    In a lenient attempt it is a warning in the attempt's log.
+    """
+    unknown = sorted(config.keys() - set(keys))
     if not unknown:
         return
     name = unknown[0][:80]
-    message = f"the config has no key '{name}'{nearest(name, known)} (known: {', '.join(known)})"
+    message = f"the config has no key '{name}'{nearest(name, keys)} (known: {', '.join(keys)})"
     if not ctx.lenient_config:
         raise bad_config(message)
-    others = f", and {len(unknown) - 1} more are unknown" if len(unknown) > 1 else ""
-    ctx.log.warning("%s%s; ignored", message, others)
+    and_more = f", and {len(unknown) - 1} more are unknown" if len(unknown) > 1 else ""
+    ctx.log.warning("%s%s; ignored", message, and_more)
 
 
 def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def _method(config: Mapping[str, Any], *, has_body: bool) -> str:
-    given = config.get("method") or ("POST" if has_body else "GET")
-    method = str(given).upper()
+def _read_method(config: Mapping[str, Any], *, has_body: bool) -> str:
+    name = config.get("method") or ("POST" if has_body else "GET")
+    method = str(name).upper()
     if method not in METHODS:
-        raise bad_config(f"method is {given!r}; allowed: {', '.join(METHODS)}")
+        raise bad_config(f"method is {name!r}; allowed: {', '.join(METHODS)}")
     return method
 
 
-def _headers(given: Any) -> dict[str, str]:
+def _read_headers(value: Any) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for name, value in _pairs(given, "headers"):
+    for name, text in _pairs(value, "headers"):
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
             raise bad_config(f"headers: {name[:80]!r} can't be the name of a header")
-        if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
+        if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
             raise bad_config(f"headers.{name}: line breaks and control characters aren't allowed")
         if name.lower() in RESERVED_HEADERS:
-            raise bad_config(f"headers.{name}: set by the client, never by a document")
+            raise bad_config(f"headers.{name}: the HTTP client sets this header; remove it")
         if _has(headers, name.lower()):
-            raise bad_config(f"headers.{name}: given twice")
-        headers[name] = value
+            raise bad_config(f"headers.{name}: the header is given twice")
+        headers[name] = text
     return headers
 
 
@@ -201,19 +214,21 @@ def _has(headers: Mapping[str, str], lowered: str) -> bool:
     return any(name.lower() == lowered for name in headers)
 
 
-def _pairs(given: Any, where: str) -> tuple[tuple[str, str], ...]:
-    """Null values are left out, so that a reference with a fallback can drop one; a list repeats its name."""
-    if given is None:
+def _pairs(fields: Any, where: str) -> tuple[tuple[str, str], ...]:
+    """Names and values of an object in the config; a list repeats its name.
+
+    Null values are left out, so that a reference with a fallback can drop one.
+    """
+    if fields is None:
         return ()
-    if not isinstance(given, Mapping):
+    if not isinstance(fields, Mapping):
         raise bad_config(f"{where} must be an object")
-    found = []
-    for name, value in given.items():
+    pairs = []
+    for name, value in fields.items():
         values = value if isinstance(value, list) and where != "headers" else [value]
-        found += [
-            (str(name), _scalar(item, f"{where}.{name}")) for item in values if item is not None
-        ]
-    return tuple(found)
+        texts = [_scalar(item, f"{where}.{name}") for item in values if item is not None]
+        pairs += [(str(name), text) for text in texts]
+    return tuple(pairs)
 
 
 def _scalar(value: Any, where: str) -> str:
@@ -224,46 +239,57 @@ def _scalar(value: Any, where: str) -> str:
     raise bad_config(f"{where} must be text, a number or a boolean")
 
 
-def _body(config: Mapping[str, Any], headers: dict[str, str]) -> bytes | None:
+def _read_body(config: Mapping[str, Any], headers: dict[str, str]) -> bytes | None:
     """The bytes to send; sets the content type unless the config does.
 
     An object as `body` goes as JSON, or as a form when the content type says so.
     """
-    body, as_json = config.get("body"), config.get("json")
+    body = config.get("body")
+    as_json = config.get("json")
     if body is not None and as_json is not None:
         raise bad_config("give body or json, not both")
     if body is None and as_json is None:
         return None
-    content_type = next(
-        (value for name, value in headers.items() if name.lower() == "content-type"), ""
-    )
+
+    content_type = ""
+    for name, value in headers.items():
+        if name.lower() == "content-type":
+            content_type = value
+
     if isinstance(body, str):
-        default, content = "text/plain; charset=utf-8", body.encode()
+        default_type = "text/plain; charset=utf-8"
+        content = body.encode()
     elif isinstance(body, Mapping) and content_type.lower().startswith(FORM):
-        default, content = FORM, urlencode(_pairs(body, "body")).encode()
+        default_type = FORM
+        content = urlencode(_pairs(body, "body")).encode()
     else:
-        default, content = (
-            "application/json",
-            msgspec.json.encode(body if as_json is None else as_json),
-        )
+        default_type = "application/json"
+        content = msgspec.json.encode(body if as_json is None else as_json)
+
     if not content_type:
-        headers["Content-Type"] = default
+        headers["Content-Type"] = default_type
     return content
 
 
-def _timeout(given: Any) -> float | None:
-    if given is None:
+def _read_timeout(seconds: Any) -> float | None:
+    if seconds is None:
         return None
-    if not is_number(given) or given <= 0:
-        raise bad_config(f"timeout_seconds is {given!r}; allowed: a number above 0")
-    return float(given)
+    if not is_number(seconds) or seconds <= 0:
+        raise bad_config(f"timeout_seconds is {seconds!r}; allowed: a number above 0")
+    return float(seconds)
 
 
-def _expect(given: Any) -> frozenset[int]:
-    statuses = given if isinstance(given, list) else [] if given is None else [given]
-    for status in statuses:
-        if not is_number(status) or not 100 <= status <= 599 or status != int(status):  # noqa: PLR2004 -- HTTP's range
-            raise bad_config(
-                f"expect_status is {given!r}; allowed: a status such as 200, or a list of them"
-            )
+def _read_expected(value: Any) -> frozenset[int]:
+    """The statuses that count as success; empty if the config names none."""
+    if value is None:
+        return frozenset()
+    statuses = value if isinstance(value, list) else [value]
+    if not all(_is_status(status) for status in statuses):
+        raise bad_config(
+            f"expect_status is {value!r}; allowed: a status such as 200, or a list of them"
+        )
     return frozenset(int(status) for status in statuses)
+
+
+def _is_status(value: Any) -> bool:
+    return is_number(value) and 100 <= value <= 599 and value == int(value)  # noqa: PLR2004

@@ -1,6 +1,7 @@
-"""Sends a request, following redirects by hand, to addresses that the policy has checked.
+"""The HTTP client: sends requests to addresses that the policy has checked.
 
-Imported on first use: aiohttp takes 0.3 s, and most commands never call anything.
+It follows redirects itself, so that each target is checked. It is imported on first use: importing
+aiohttp takes 0.3 s, and most commands never call anything.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 import socket
 import time
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -28,8 +29,8 @@ CONNECT_SECONDS = 30.0
 REDIRECTS_MAX = 5
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 FAILED_BODY_BYTES = 64 * 1024
-# All others stay with the host they were written for: a key may be in `Authorization`, in `Cookie`,
-# in `X-Api-Key`.
+# Headers that go along to another host. All others stay with the host that they were written for: a
+# key may be in `Authorization`, in `Cookie`, in `X-Api-Key`.
 CARRIED_ACROSS_HOSTS = frozenset(
     {
         "accept",
@@ -42,12 +43,20 @@ CARRIED_ACROSS_HOSTS = frozenset(
     }
 )
 
+BODY_HEADERS = frozenset(
+    {"content-type", "content-language", "content-encoding", "idempotency-key"}
+)
+"""Headers that make no sense without the body that they came with."""
+
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME = re.compile(rf"(?=.{{1,253}}\.?$){_LABEL}(\.{_LABEL})*\.?", re.IGNORECASE)
 
 
 class CheckedResolver(AbstractResolver):
-    """Connections go to what this returns. aiohttp doesn't ask it about addresses: `_target` checks those."""
+    """The resolver that decides where connections go.
+
+    aiohttp doesn't ask it about hosts that are addresses: `_target` checks those.
+    """
 
     def __init__(self, policy: AddressPolicy) -> None:
         self._policy = policy
@@ -56,18 +65,22 @@ class CheckedResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         endpoints = await self._policy.resolve(host, port)
-        found = [
-            (kind, address) for kind, address in endpoints if family in {socket.AF_UNSPEC, kind}
-        ]
-        if not found:
-            raise OSError(None, "the name has no address")
         numeric = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-        return [
-            ResolveResult(
-                hostname=host, host=address[0], port=address[1], family=kind, proto=0, flags=numeric
-            )
-            for kind, address in found
-        ]
+        results = []
+        for kind, address in endpoints:
+            if family in {socket.AF_UNSPEC, kind}:
+                result = ResolveResult(
+                    hostname=host,
+                    host=address[0],
+                    port=address[1],
+                    family=kind,
+                    proto=0,
+                    flags=numeric,
+                )
+                results.append(result)
+        if not results:
+            raise OSError(None, "the name has no address")
+        return results
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -87,22 +100,16 @@ class Hop:
 
         A header that has a secret in it stays with the host that it was written for.
         """
-        to_get = (status == 303 and self.method != "HEAD") or (  # noqa: PLR2004
-            status in {301, 302} and self.method == "POST"
-        )
+        method = self.method
         headers = self.headers
-        if to_get:
-            headers = _without(
-                headers, {"content-type", "content-language", "content-encoding", "idempotency-key"}
-            )
+        body = self.body
+        if _becomes_get(status, method):
+            method = "GET"
+            headers = _without(headers, BODY_HEADERS)
+            body = None
         if not _same_site(self.url, target):
-            headers = {
-                name: value
-                for name, value in headers.items()
-                if name.lower() in CARRIED_ACROSS_HOSTS
-                and not any(secret.value in value for secret in secrets)
-            }
-        return Hop("GET" if to_get else self.method, target, headers, None if to_get else self.body)
+            headers = _carried_across_hosts(headers, secrets)
+        return Hop(method, target, headers, body)
 
 
 class HttpClient:
@@ -125,7 +132,7 @@ class HttpClient:
     async def send(self, request: Request) -> Response:
         """The final response, whatever its status.
 
-        `Retryable` for the network's faults, `Terminal` for the rest.
+        Raises `Retryable` if the network fails, and `Terminal` for everything else.
         """
         started = time.monotonic()
         try:
@@ -151,13 +158,14 @@ class HttpClient:
         async with self._open().request(
             hop.method, hop.url, headers=hop.headers, data=hop.body, allow_redirects=False
         ) as response:
-            status, location = response.status, response.headers.get("Location")
+            status = response.status
+            location = response.headers.get("Location")
             if status in REDIRECTS and location and status not in request.expect:
                 return self._redirected(hop, status, location, request)
             return Response(
                 status_code=status,
-                headers=_headers(response.headers),
-                body=await self._body(response, request),
+                headers=_lower_case(response.headers),
+                body=await self._read_body(response, request),
                 url=shown_url(str(hop.url)),
                 content_type=response.content_type if "Content-Type" in response.headers else "",
                 charset=response.charset,
@@ -168,30 +176,34 @@ class HttpClient:
         target = self._redirect_target(hop.url, location, request)
         following = hop.redirected(status, target, request.secrets)
         if following.body is not None and not _same_site(hop.url, target):
-            reason = f"answered {status}, a redirect to {str(target.origin())[:200]}"
-            advice = (
-                "a body isn't sent on to another host; if that is where it belongs, make it the url"
+            raise self._refused(
+                request,
+                f"answered {status}, a redirect to {str(target.origin())[:200]}, "
+                "and a body isn't sent on to another host; "
+                "if it should go there, use that address as the url",
             )
-            raise self._refused(request, f"{reason}, and {advice}")
         return following
 
-    async def _body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
-        """Counts what comes out of the decompression, so a small body that unpacks to gigabytes is stopped too."""
+    async def _read_body(self, response: aiohttp.ClientResponse, request: Request) -> bytes:
+        """The body of a response, up to the limit.
+
+        What comes out of the decompression counts, so a small body that unpacks to gigabytes is
+        stopped too.
+        """
         accepted = request.accepts(response.status)
-        limit = (
-            self._max_response_bytes
-            if accepted
-            else min(FAILED_BODY_BYTES, self._max_response_bytes)
-        )
+        limit = self._max_response_bytes
+        if not accepted:
+            limit = min(FAILED_BODY_BYTES, limit)
+
         parts: list[bytes] = []
         size = 0
         async for chunk in response.content.iter_any():
             parts.append(chunk)
             size += len(chunk)
             if size > limit and accepted:
+                setting = "PENSTOCK_HTTP_MAX_RESPONSE_BYTES"
                 raise self._refused(
-                    request,
-                    f"response larger than {limit} bytes (PENSTOCK_HTTP_MAX_RESPONSE_BYTES sets the limit)",
+                    request, f"response larger than {limit} bytes ({setting} sets the limit)"
                 )
             if size > limit:
                 break
@@ -214,10 +226,12 @@ class HttpClient:
     def _first_target(self, request: Request) -> tuple[URL, Mapping[str, str]]:
         url = self._parsed(request.url, request)
         headers = dict(request.headers)
-        if url.user is not None and not any(name.lower() == "authorization" for name in headers):
+        names = {name.lower() for name in headers}
+        if url.user is not None and "authorization" not in names:
             credentials = b64encode(f"{url.user}:{url.password or ''}".encode()).decode()
             headers["Authorization"] = f"Basic {credentials}"
-        if (trace := outgoing()) and not any(name.lower() == HEADER for name in headers):
+        trace = outgoing()
+        if trace and HEADER not in names:
             headers[HEADER] = trace
         return self._target(url.extend_query(request.params), request), headers
 
@@ -235,18 +249,23 @@ class HttpClient:
         raise self._refused(request, f"'{shown_url(text)[:200]}' isn't a URL")
 
     def _target(self, url: URL, request: Request) -> URL:
-        """The URL to call, without user and password; an address in it is checked and written in its plain form."""
+        """The URL to call, without user and password.
+
+        If its host is an address, that is checked and written in its plain form.
+        """
         host = url.raw_host or ""
         if url.scheme not in SCHEMES or not host:
             raise self._refused(
                 request, f"'{shown_url(str(url))[:200]}' isn't an http or https URL"
             )
+
         address = literal(host)
         if address is not None:
             self._policy.check(address, host)
             host = str(address)
         elif not _NAME.fullmatch(host):
             raise self._refused(request, f"'{host[:80]}' isn't a host name")
+
         for secret in request.secrets:
             if not secret.may_go_to(host):
                 reason = f"the secret '{secret.name}' may not be sent to '{host[:80]}'"
@@ -261,30 +280,47 @@ class HttpClient:
         return Terminal(f"{request.shown}: {reason}", category=request.category, detail=detail)
 
 
+def _becomes_get(status: int, method: str) -> bool:
+    """Whether a redirect is followed with GET, without the body."""
+    if status == 303:  # noqa: PLR2004 -- See Other
+        return method != "HEAD"
+    return status in {301, 302} and method == "POST"
+
+
 def _same_site(old: URL, new: URL) -> bool:
+    """Whether two URLs have the same origin, or the second is the first's with https."""
     if old.host != new.host:
         return False
-    upgraded = (
-        old.scheme == "http"
-        and new.scheme == "https"
-        and old.is_default_port()
-        and new.is_default_port()
-    )
-    return old.origin() == new.origin() or upgraded
+    if old.origin() == new.origin():
+        return True
+    is_upgrade = old.scheme == "http" and new.scheme == "https"
+    return is_upgrade and old.is_default_port() and new.is_default_port()
 
 
-def _without(headers: Mapping[str, str], names: set[str]) -> dict[str, str]:
+def _without(headers: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name.lower() not in names}
 
 
-def _headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Lower-case names, repeated ones joined: so that a reference has one way to be written."""
-    found: dict[str, str] = {}
+def _carried_across_hosts(
+    headers: Mapping[str, str], secrets: Sequence[SecretInUse]
+) -> dict[str, str]:
+    """The headers that may go to another host: none that has a secret in it."""
+    carried = {}
+    for name, value in headers.items():
+        has_secret = any(secret.value in value for secret in secrets)
+        if name.lower() in CARRIED_ACROSS_HOSTS and not has_secret:
+            carried[name] = value
+    return carried
+
+
+def _lower_case(headers: Mapping[str, str]) -> dict[str, str]:
+    """Headers with lower-case names, repeated ones joined: so a reference has one spelling."""
+    joined: dict[str, str] = {}
     for name, raw in headers.items():
         value = raw.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         key = name.lower()
-        found[key] = f"{found[key]}, {value}" if key in found else value
-    return found
+        joined[key] = f"{joined[key]}, {value}" if key in joined else value
+    return joined
 
 
 def _reason(error: Exception, request: Request) -> str:  # noqa: PLR0911 -- a table
@@ -300,7 +336,8 @@ def _reason(error: Exception, request: Request) -> str:  # noqa: PLR0911 -- a ta
         case aiohttp.ClientConnectorCertificateError():
             return f"the certificate of '{error.host}' isn't trusted: {error.certificate_error}"
         case aiohttp.ClientConnectorError():
-            return f"no connection to '{error.host}' port {error.port}: {error.strerror or error.os_error}"
+            reason = error.strerror or error.os_error
+            return f"no connection to '{error.host}' port {error.port}: {reason}"
         case aiohttp.ServerDisconnectedError() | ConnectionError():
             return "the server closed the connection"
         case _:

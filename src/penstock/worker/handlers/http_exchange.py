@@ -1,4 +1,4 @@
-"""A request, its response, and what a status means for the attempt.
+"""HTTP requests and responses, and what a status means for the attempt.
 
 Nothing here touches the network.
 """
@@ -23,7 +23,9 @@ RETRIED = frozenset({408, 425, 429})
 RETRY_AFTER_SECONDS_MAX = 3600.0
 EXCERPT_BYTES = 2048
 INLINE_BYTES = 256 * 1024
-"""A larger answer is read in the sandbox: a decoder of JSON lets nobody else run until it is done.
+"""The size up to which an answer is read on the worker's loop.
+
+A larger one is read in the sandbox: a decoder of JSON lets nobody else run until it is done.
 """
 READ_SECONDS = 60.0
 """Processor time for reading an answer in the sandbox.
@@ -43,7 +45,7 @@ _CHARSET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`expect` holds the statuses that count as success; empty means 200 to 299."""
+    """An HTTP request. `expect` has the statuses that count as success; empty means 200 to 299."""
 
     method: str
     url: str
@@ -54,10 +56,12 @@ class Request:
     expect: frozenset[int] = frozenset()
     category: str = "http"
     secrets: tuple[SecretInUse, ...] = ()
-    """What may be in it: where they may go is checked at every hop."""
+    """Secrets that may be in it; at every redirect it is checked where they may go."""
 
     def accepts(self, status: int) -> bool:
-        return status in self.expect if self.expect else 200 <= status <= 299  # noqa: PLR2004 -- HTTP's success
+        if self.expect:
+            return status in self.expect
+        return 200 <= status <= 299  # noqa: PLR2004 -- HTTP's success
 
     @property
     def shown(self) -> str:
@@ -77,26 +81,23 @@ class Response:
 
     @property
     def data(self) -> Any:
-        """JSON when the content type says so and it is, else text, else `{"base64": ..., "content_type": ...}`.
+        """The body as a value: JSON, text, or `{"base64": ..., "content_type": ...}`.
 
-        None without a body. JSON that isn't JSON (NaN, broken, too deep) stays text.
+        None without a body. What the content type calls JSON and isn't (NaN, broken, too deep)
+        stays text.
         """
         if not self.body:
             return None
         if self.is_json:
             try:
-                return msgspec.json.decode(
-                    self.text.removeprefix("\ufeff")
-                    if self.charset
-                    else self.body.removeprefix(codecs.BOM_UTF8)
-                )
+                if self.charset:
+                    return msgspec.json.decode(self.text.removeprefix("\ufeff"))
+                return msgspec.json.decode(self.body.removeprefix(codecs.BOM_UTF8))
             except (msgspec.MsgspecError, RecursionError, UnicodeError):
                 return self.text
-        return (
-            self.text
-            if self._is_text()
-            else {"base64": _base64(self.body), "content_type": self.content_type}
-        )
+        if self._is_text():
+            return self.text
+        return {"base64": _base64(self.body), "content_type": self.content_type}
 
     @property
     def is_json(self) -> bool:
@@ -105,10 +106,8 @@ class Response:
 
     def to_parts(self) -> list[bytes]:
         """The response as parts of a job for the sandbox."""
-        return [
-            msgspec.msgpack.encode(replace(self, headers=dict(self.headers), body=b"")),
-            self.body,
-        ]
+        without_body = replace(self, headers=dict(self.headers), body=b"")
+        return [msgspec.msgpack.encode(without_body), self.body]
 
     @classmethod
     def from_parts(cls, parts: Sequence[bytes]) -> Response:
@@ -131,12 +130,14 @@ class Response:
 async def read_answer(
     sandbox: Sandbox, function: str, response: Response, turn: str
 ) -> msgspec.Raw | None:
-    """The handler's output, made of an answer that is too large to be read on a loop that others wait for.
+    """The handler's output, made in the sandbox of a large answer.
 
-    None for a small one. Raises `Terminal` for one that goes over the sandbox's limits.
+    None for a small one, which can be read on the worker's loop. Raises `Terminal` for one that
+    goes over the sandbox's limits.
     """
     if len(response.body) <= INLINE_BYTES:
         return None
+
     job = Job(function, response.to_parts(), turn=turn, seconds=READ_SECONDS)
     try:
         return msgspec.Raw(await call(sandbox, job))
@@ -160,27 +161,36 @@ def _known_charset(charset: str | None) -> str:
 
 
 def shown_url(url: str) -> str:
-    """The URL without user and password, and with `***` for parameters that are named like secrets."""
+    """The URL without user and password, with `***` for parameters that are named like secrets."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return "a malformed URL"
+
     query = parts.query
     pairs = parse_qsl(query, keep_blank_values=True)
     if any(_SECRET_PARAMETER.search(name) for name, _ in pairs):
-        query = urlencode(
-            [(n, "***" if _SECRET_PARAMETER.search(n) else v) for n, v in pairs], safe="*"
-        )
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, query, ""))
+        redacted = []
+        for name, value in pairs:
+            is_secret = _SECRET_PARAMETER.search(name)
+            redacted.append((name, "***" if is_secret else value))
+        query = urlencode(redacted, safe="*")
+
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, host, parts.path, query, ""))
 
 
 def failure(request: Request, response: Response, hint: str = "") -> Retryable | Terminal:
-    """What to raise for a status that isn't a success."""
+    """The error to raise for a status that isn't a success."""
     status = response.status_code
-    expected = f", expected {', '.join(map(str, sorted(request.expect)))}" if request.expect else ""
+    expected = ""
+    if request.expect:
+        expected = f", expected {', '.join(map(str, sorted(request.expect)))}"
     message = f"{request.shown} answered {status}{expected}{hint}"
+
     excerpt = response.body[:EXCERPT_BYTES].decode("utf-8", "replace")
     detail = {"status_code": status, "url": response.url, "body": excerpt}
+
     if status in RETRIED or status >= 500:  # noqa: PLR2004 -- the server's own failures
         after = retry_after(response.headers.get("retry-after", ""), time.time())
         return Retryable(message, after=after, category=request.category, detail=detail)

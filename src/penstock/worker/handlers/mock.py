@@ -1,11 +1,15 @@
-"""Stand-ins for the two handlers that call out (`PENSTOCK_MOCK_SERVICES=1`, `--mock`), marked `"mock": true`.
+"""Mocks of the two handlers that call other services (`PENSTOCK_MOCK_SERVICES=1`, `--mock`).
 
-They check the config as the real ones do, call nothing, and give the same answer for the same config. What a real call
-couldn't do without (`url`, `prompt`) may be missing: documents that were only ever tried with stand-ins leave it out. A
-host called `fail`, or whose name begins with `fail-`, answers 503, so that failures can be tried too.
-`PENSTOCK_MOCK_SECONDS` makes each call take that long. An HTTP answer's `data` has the fields that documents usually
-ask for (id, name, title, status, items, ...), and over them whatever the call itself sent in `params`, `json` or an
-object as `body`. An LLM's answer repeats the start of the prompt; with `response_schema` it is a small value that fits.
+Their outputs are marked `"mock": true`. They check the config as the real handlers do, call
+nothing, and give the same answer for the same config. What a real call needs (`url`, `prompt`) may
+be missing: documents that were only ever tried with mocks leave it out. A host called `fail`, or
+whose name begins with `fail-`, answers 503, so that failures can be tried too.
+`PENSTOCK_MOCK_SECONDS` makes each call take that long.
+
+An HTTP answer's `data` has the fields that documents usually ask for (id, name, title, status,
+items, ...), and over them whatever the call itself sent in `params`, `json` or an object as `body`.
+An LLM's answer repeats the start of the prompt; with `response_schema` it is a small value that
+fits.
 """
 
 from __future__ import annotations
@@ -32,7 +36,7 @@ Handler: TypeAlias = Callable[[dict[str, Any], Context], Awaitable[Any]]
 
 
 def slowed(handler: Handler, seconds: float) -> Handler:
-    """The same stand-in, taking as long as a real call would."""
+    """The same mock, taking as long as a real call would."""
     if not seconds:
         return handler
 
@@ -48,14 +52,22 @@ async def mock_http(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
         ctx.log.warning("the config has no url; a real call needs one")
         config = {**config, "url": NO_URL}
     request = http.read_config(config, ctx)
+
     status = min(request.expect, default=200)
     if _FAILING.match(request.url):
         status = 503
     response = Response(
-        status, {"content-type": "application/json"}, b"", shown_url(request.url), "", None, 0
+        status_code=status,
+        headers={"content-type": "application/json"},
+        body=b"",
+        url=shown_url(request.url),
+        content_type="",
+        charset=None,
+        elapsed_ms=0,
     )
     if not request.accepts(status):
-        raise failure(request, response, " (a stand-in: hosts named fail answer so)")
+        raise failure(request, response, " (a mock: hosts named fail answer this)")
+
     return {
         "status_code": status,
         "headers": response.headers,
@@ -67,16 +79,17 @@ async def mock_http(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 
 def _data(config: Mapping[str, Any], request: Request) -> dict[str, Any]:
-    number = _number(config)
-    item = {"id": number % 1000 + 1, "name": f"Mock {number % 1000 + 1}", "value": number % 100}
+    number = _number_of(config)
+    item_id = number % 1000 + 1
+    item = {"id": item_id, "name": f"Mock {item_id}", "value": number % 100}
     data = {
         **item,
-        "title": f"Mock title {item['id']}",
+        "title": f"Mock title {item_id}",
         "description": "A stand-in, not a real answer",
         "status": "ok",
         "success": True,
         "type": "mock",
-        "email": f"mock{item['id']}@example.com",
+        "email": f"mock{item_id}@example.com",
         "message": f"mock answer to {request.method}",
         "text": "mock text",
         "content": "mock content",
@@ -99,14 +112,23 @@ async def mock_llm(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
         config = {**config, "prompt": ""}
     call = llm.read_config(config, ctx)
     prompt = str(call.messages[-1]["content"])
-    response, parsed = f"Mock LLM response to: {prompt[:EXCERPT_CHARACTERS]}", None
+
     if call.schema is not None:
         response, parsed = _fitting(call.schema)
-    used = {"prompt_tokens": len(prompt.split()), "completion_tokens": len(response.split())}
+    else:
+        response = f"Mock LLM response to: {prompt[:EXCERPT_CHARACTERS]}"
+        parsed = None
+
+    prompt_tokens = len(prompt.split())
+    completion_tokens = len(response.split())
     return {
         "response": response,
         "model": call.model or "mock",
-        "usage": {**used, "total_tokens": sum(used.values())},
+        "usage": {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": completion_tokens,
+            "total_tokens": prompt_tokens + completion_tokens,
+        },
         "finish_reason": "stop",
         "parsed": parsed,
         "mock": True,
@@ -114,6 +136,7 @@ async def mock_llm(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 
 def _fitting(schema: bytes) -> tuple[str, Any]:
+    """A reply that fits the schema, as text and as a value."""
     try:
         text = msgspec.json.encode(sample(msgspec.json.decode(schema))).decode()
         return text, llm.parsed(text, schema)
@@ -124,6 +147,7 @@ def _fitting(schema: bytes) -> tuple[str, Any]:
         ) from None
 
 
-def _number(config: Mapping[str, Any]) -> int:
+def _number_of(config: Mapping[str, Any]) -> int:
+    """A number that is the same for the same config."""
     text = msgspec.json.encode(config, order="sorted")
     return int.from_bytes(hashlib.sha256(text).digest()[:6], "big")

@@ -1,6 +1,6 @@
-"""A small value that fits a JSON schema, for mocks.
+"""Sample values that fit a JSON schema, for mocks.
 
-It covers what response schemas use, not all of the standard.
+They cover what response schemas use, not all of the standard.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ FORMATS = {
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
+IMPLIED_TYPES = {
+    "properties": "object",
+    "required": "object",
+    "items": "array",
+    "pattern": "string",
+}
 
 
 def sample(schema: Any) -> Any:
-    """The schema must be a valid one.
+    """A small value for a valid JSON schema.
 
-    Where no simple value is found, the answer doesn't fit: check it.
+    Where no simple value fits, the answer doesn't fit either: the caller has to check it.
     """
     return _Sampler(schema).value(schema, 0)
 
@@ -52,23 +58,34 @@ class _Sampler:
         if not isinstance(schema, Mapping) or depth > DEPTH_MAX:
             return None
         schema = self._flattened(schema, depth)
+
         for key in ("const", "default"):
             if key in schema:
                 return schema[key]
         for key in ("enum", "examples"):
             if schema.get(key):
                 return schema[key][0]
-        maker = self._makers.get(_type(schema))
+
+        maker = self._makers.get(_type_of(schema))
         return maker(schema, depth) if maker else None
 
     def _flattened(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        """`$ref`, `allOf` and the first of `anyOf` or `oneOf` written into one schema; what stands beside them wins."""
+        """The schema merged with its `$ref`, its `allOf` and the first of its `anyOf` or `oneOf`.
+
+        What the schema itself says goes before what these say.
+        """
         self._steps_left -= 1
         if depth > DEPTH_MAX or self._steps_left < 0:
             return {}
-        parts = [self._referenced(schema["$ref"])] if "$ref" in schema else []
+
+        parts = []
+        if "$ref" in schema:
+            parts.append(self._referenced(schema["$ref"]))
         parts += schema.get("allOf", [])
-        parts += [options[0] for key in ("anyOf", "oneOf") if (options := schema.get(key))]
+        for key in ("anyOf", "oneOf"):
+            if schema.get(key):
+                parts.append(schema[key][0])
+
         merged: dict[str, Any] = {}
         for part in parts:
             if isinstance(part, Mapping):
@@ -77,35 +94,38 @@ class _Sampler:
         return merged
 
     def _referenced(self, pointer: str) -> Any:
-        found = self._root
+        target = self._root
         for step in pointer.removeprefix("#").split("/")[1:]:
             name = step.replace("~1", "/").replace("~0", "~")
-            found = found.get(name) if isinstance(found, Mapping) else None
-        return found
+            target = target.get(name) if isinstance(target, Mapping) else None
+        return target
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
         """Required properties, and the optional plain ones: documents refer to these too."""
         properties = schema.get("properties", {})
-        plain = [
-            name
-            for name, inner in properties.items()
-            if isinstance(inner, Mapping) and "$ref" not in inner
-        ]
-        names = dict.fromkeys([*schema.get("required", []), *plain])
-        return {
-            name: self.value(properties.get(name, {"type": "string"}), depth + 1) for name in names
-        }
+        names = list(schema.get("required", []))
+        for name, inner in properties.items():
+            if isinstance(inner, Mapping) and "$ref" not in inner:
+                names.append(name)
+
+        values = {}
+        for name in dict.fromkeys(names):
+            inner = properties.get(name, {"type": "string"})
+            values[name] = self.value(inner, depth + 1)
+        return values
 
     def _array(self, schema: Mapping[str, Any], depth: int) -> list[Any]:
-        found = [self.value(head, depth + 1) for head in schema.get("prefixItems", [])]
-        while len(found) < min(schema.get("minItems", 0), STEPS_MAX):
-            found.append(self.value(schema.get("items", {}), depth + 1))
-        return found
+        items = [self.value(head, depth + 1) for head in schema.get("prefixItems", [])]
+        length = min(schema.get("minItems", 0), STEPS_MAX)
+        while len(items) < length:
+            items.append(self.value(schema.get("items", {}), depth + 1))
+        return items
 
 
 def _merge(merged: dict[str, Any], part: Mapping[str, Any]) -> None:
     properties = {**merged.get("properties", {}), **part.get("properties", {})}
     required = [*merged.get("required", []), *part.get("required", [])]
+
     merged.update(part)
     if properties:
         merged["properties"] = properties
@@ -113,19 +133,17 @@ def _merge(merged: dict[str, Any], part: Mapping[str, Any]) -> None:
         merged["required"] = required
 
 
-def _type(schema: Mapping[str, Any]) -> str | None:
+def _type_of(schema: Mapping[str, Any]) -> str | None:
+    """The JSON type that a schema names, or that one of its other keys implies."""
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = next((name for name in kind if name != "null"), None)
-    if kind is None:
-        hints = {
-            "properties": "object",
-            "required": "object",
-            "items": "array",
-            "pattern": "string",
-        }
-        kind = next((implied for key, implied in hints.items() if key in schema), None)
-    return kind
+    if kind is not None:
+        return kind  # type: ignore[no-any-return]
+    for key, implied in IMPLIED_TYPES.items():
+        if key in schema:
+            return implied
+    return None
 
 
 def _string(schema: Mapping[str, Any]) -> str:
@@ -135,14 +153,27 @@ def _string(schema: Mapping[str, Any]) -> str:
 
 
 def _number(schema: Mapping[str, Any], step: float | None) -> float:
+    value: float
     low = schema.get("minimum", schema.get("exclusiveMinimum"))
     high = schema.get("maximum", schema.get("exclusiveMaximum"))
-    value = low if low is not None else min(0, high) if high is not None else 0
+    if low is not None:
+        value = low
+    elif high is not None:
+        value = min(0, high)
+    else:
+        value = 0
+
+    if step and low is not None:
+        value = math.ceil(value / step) * step
+    elif step:
+        value = math.floor(value / step) * step
+
     if step:
-        value = (
-            math.ceil(value / step) * step if low is not None else math.floor(value / step) * step
-        )
-    edge = step or ((high - low) / 2 if low is not None and high is not None else 1)
+        edge = step
+    elif low is not None and high is not None:
+        edge = (high - low) / 2
+    else:
+        edge = 1
     if value == schema.get("exclusiveMinimum"):
         value += edge
     if value == schema.get("exclusiveMaximum"):

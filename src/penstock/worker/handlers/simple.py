@@ -12,12 +12,15 @@ from penstock.worker.context import Context
 from penstock.worker.handlers.http import bad_config, check_keys, is_number
 
 
-async def noop(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001 -- as every handler
+async def noop(config: dict[str, Any], ctx: Context) -> dict[str, Any]:  # noqa: ARG001
     return {"status": "ok"}
 
 
-async def echo(config: dict[str, Any], ctx: Context) -> msgspec.Raw:  # noqa: ARG001 -- as every handler
-    """A config is JSON, so it needn't be checked again: for 5 MB that would hold the worker's loop."""
+async def echo(config: dict[str, Any], ctx: Context) -> msgspec.Raw:  # noqa: ARG001
+    """The config as the output.
+
+    A config is JSON, so it needn't be checked again: for 5 MB that would hold the worker's loop.
+    """
     return msgspec.Raw(msgspec.json.encode(config))
 
 
@@ -26,16 +29,18 @@ async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     seconds = config.get("seconds", 0)
     if not is_number(seconds) or seconds < 0:
         raise bad_config(f"seconds is {seconds!r}; allowed: a number, 0 or more")
+
     await asyncio.sleep(seconds)
     return {"slept_seconds": seconds}
 
 
 async def fail(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    """Fails the first `times` attempts, or all of them."""
+    """Fail the first `times` attempts, or all of them."""
     check_keys(config, ("message", "times"), ctx)
     times = config.get("times")
     if times is not None and (not is_number(times) or times < 0):
         raise bad_config(f"times is {times!r}; allowed: a number, 0 or more")
+
     if times is None or ctx.attempt <= times:
         raise Retryable(str(config.get("message") or "failed on purpose"))
     return {"attempt": ctx.attempt}

@@ -26,8 +26,9 @@ from penstock.worker.context import Context
 from penstock.worker.handlers.http import bad_config, check_keys
 
 EXPRESSION_CHARACTERS_MAX = 20_000
+QUOTED_CHARACTERS_MAX = 200
 FUNCTION = "penstock.worker.handlers.transform:run"
-# Words that CEL keeps for itself, and the two maps; a parent of such a name is found in `nodes`.
+# Words that CEL reserves, and the two maps; a parent of such a name is found in `nodes`.
 RESERVED = frozenset(
     {
         "as",
@@ -42,8 +43,6 @@ RESERVED = frozenset(
         "else",
         "false",
         "for",
-    }
-    | {
         "function",
         "if",
         "import",
@@ -57,8 +56,6 @@ RESERVED = frozenset(
         "namespace",
         "nodes",
         "null",
-    }
-    | {
         "null_type",
         "package",
         "return",
@@ -81,28 +78,33 @@ class TransformHandler:
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         check_keys(config, ("value", "expression", "variables", "input", "transform_type"), ctx)
-        given = [name for name in ("value", "expression", "input") if name in config]
-        if len(given) > 1:
-            raise bad_config("give value, expression or input, one of them")
-        if "transform_type" in config and given != ["input"]:
-            raise bad_config("transform_type goes with input")
-        if not given:
+        sources = [name for name in ("value", "expression", "input") if name in config]
+        if len(sources) > 1:
+            raise bad_config("give only one of value, expression and input")
+        if "transform_type" in config and sources != ["input"]:
+            raise bad_config("transform_type needs input")
+
+        if not sources:
             parents = {name: msgspec.Raw(text) for name, text in ctx.raw_inputs.items()}
             return msgspec.Raw(msgspec.json.encode({"result": parents}))
         if "value" in config:
             return {"result": config["value"]}
         if "input" in config:
             return {"result": _transformed(config["input"], config.get("transform_type"))}
-        expression, variables = _read(config)
+        return msgspec.Raw(await self._evaluate(config, ctx))
+
+    async def _evaluate(self, config: dict[str, Any], ctx: Context) -> bytes:
+        """The result of the config's expression, evaluated here if that is provably cheap."""
+        expression, variables = _read_expression(config)
         named = _named(expression, ctx.raw_inputs)
         limit = inline_bytes(expression)
         if limit and sum(map(len, named.values())) <= INLINE_BYTES:
             values = _values(expression, named, variables)
             if size_of(values, limit) <= limit:
-                return msgspec.Raw(evaluated(expression, values, list(ctx.raw_inputs)))
-        return msgspec.Raw(await self._elsewhere(expression, variables, named, ctx))
+                return evaluated(expression, values, list(ctx.raw_inputs))
+        return await self._evaluate_in_sandbox(expression, variables, named, ctx)
 
-    async def _elsewhere(
+    async def _evaluate_in_sandbox(
         self, expression: str, variables: dict[str, Any], named: Mapping[str, bytes], ctx: Context
     ) -> bytes:
         about = _About(expression, list(named), list(ctx.raw_inputs))
@@ -110,9 +112,9 @@ class TransformHandler:
         try:
             answer = await call(self._sandbox, Job(FUNCTION, parts, turn=ctx.workflow))
         except (Overrun, JobFailed) as error:
-            raise _failed(
-                f"the expression {_shown(expression)} can't be evaluated: {error}"
-            ) from None
+            message = f"the expression {_quoted(expression)} can't be evaluated: {error}"
+            raise _failed(message) from None
+
         result = msgspec.msgpack.decode(answer, type=_Answer)
         if result.error is not None:
             raise _failed(result.error)
@@ -125,7 +127,7 @@ class TransformHandler:
 class _About(msgspec.Struct, array_like=True):
     expression: str
     names: list[str]
-    """Of the inputs, which follow as parts of their own."""
+    """Names of the inputs, which follow as parts of their own."""
     parents: list[str]
 
 
@@ -135,7 +137,7 @@ class _Answer(msgspec.Struct, array_like=True):
 
 
 def run(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The job that evaluates the expression, in the sandbox."""
+    """The sandbox job that evaluates the expression."""
     about = msgspec.msgpack.decode(parts[0], type=_About)
     named = dict(zip(about.names, parts[2:], strict=True))
     try:
@@ -149,18 +151,18 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
 def _values(
     expression: str, named: Mapping[str, bytes], variables: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the expression can refer to; `named` are the parents that it mentions."""
+    """The values that the expression can refer to; `named` are the parents that it mentions."""
     inputs = {name: msgspec.json.decode(text) for name, text in named.items()}
-    values = {
-        name: value
-        for name, value in inputs.items()
-        if name not in RESERVED and _IDENTIFIER.fullmatch(name)
-    }
-    return (
-        values
-        | {name: inputs for name in ("inputs", "nodes") if name in expression}
-        | dict(variables)
-    )
+    values = {name: value for name, value in inputs.items() if _is_variable_name(name)}
+    for name in ("inputs", "nodes"):
+        if name in expression:
+            values[name] = inputs
+    values.update(variables)
+    return values
+
+
+def _is_variable_name(name: str) -> bool:
+    return name not in RESERVED and _IDENTIFIER.fullmatch(name) is not None
 
 
 def evaluated(expression: str, values: dict[str, Any], parents: Sequence[str]) -> bytes:
@@ -171,34 +173,41 @@ def evaluated(expression: str, values: dict[str, Any], parents: Sequence[str]) -
         raise _failed(str(error)) from None
     except (ValueError, RecursionError, OverflowError) as error:
         reason = _cleaned(str(error), parents)
-        raise _failed(f"the expression {_shown(expression)} can't be read: {reason}") from None
+        raise _failed(f"the expression {_quoted(expression)} can't be read: {reason}") from None
 
 
-def _read(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    expression, variables = config["expression"], config.get("variables", {})
+def _read_expression(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The expression of a config, and its variables."""
+    expression = config["expression"]
     if not isinstance(expression, str):
         raise bad_config("expression must be text")
     if len(expression) > EXPRESSION_CHARACTERS_MAX:
         raise bad_config(
-            f"the expression has {len(expression):,} characters; the limit is {EXPRESSION_CHARACTERS_MAX:,}"
+            f"the expression has {len(expression):,} characters; "
+            f"the limit is {EXPRESSION_CHARACTERS_MAX:,}"
         )
+
+    variables = config.get("variables", {})
     if not isinstance(variables, dict):
         raise bad_config('variables must be an object, such as {"limit": 3}')
     for name in variables:
-        if name in RESERVED or not _IDENTIFIER.fullmatch(name):
+        if not _is_variable_name(name):
             raise bad_config(f"variables: {name[:80]!r} can't be the name of a variable")
     return expression, variables
 
 
 def _named(expression: str, inputs: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Decoding and converting a value costs as much as it is large, so only what the text may refer to is handed in."""
+    """The inputs that the expression may refer to.
+
+    Others are left out, because decoding and converting a value takes as long as it is large.
+    """
     if "inputs" in expression or "nodes" in expression:
         return dict(inputs)
     return {name: text for name, text in inputs.items() if name in expression}
 
 
 def _transformed(value: Any, kind: Any) -> Any:
-    """The value, transformed as documents of the public implementations ask for it."""
+    """The value after a `transform_type`, which documents of the public implementations use."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     match kind:
         case None | "none" | "identity":
@@ -222,22 +231,29 @@ def _failed(message: str) -> Terminal:
     return Terminal(message, category="expression")
 
 
-def _shown(expression: str) -> str:
-    return repr(expression if len(expression) <= 200 else expression[:199] + "…")  # noqa: PLR2004 -- two lines
+def _quoted(expression: str) -> str:
+    if len(expression) > QUOTED_CHARACTERS_MAX:
+        expression = expression[: QUOTED_CHARACTERS_MAX - 1] + "…"
+    return repr(expression)
 
 
 def _cleaned(reason: str, parents: Sequence[str]) -> str:
-    """CEL puts a code and a position in front of its message, a code behind it, and draws an arrow below it."""
+    """CEL's message alone.
+
+    CEL puts a code and a position before it, a code behind it, and draws an arrow below it.
+    """
     if unknown := re.search(r"undeclared reference to '([^']+)'", reason):
-        return f"'{unknown[1]}' is unknown (parents of this node: {', '.join(parents) or 'none'})"[
-            :300
-        ]
+        names = ", ".join(parents) or "none"
+        return f"'{unknown[1]}' is unknown (parents of this node: {names})"[:300]
     first = re.sub(r"^([A-Z_]+: )?(ERROR: <input>:-?\d+:-?\d+: )?", "", reason.partition("\n")[0])
     return re.sub(r" \[[A-Z_]+\]$", "", first)[:300]
 
 
-def _to_json(value: Any) -> Any:
-    """As CEL's own mapping to JSON has it: bytes in base64, times as text, durations in seconds."""
+def _to_json(value: Any) -> Any:  # noqa: PLR0911 -- a table
+    """A value as CEL's own mapping to JSON has it.
+
+    Bytes are in base64, times are text, durations are in seconds.
+    """
     match value:
         case dict():
             return {
@@ -252,8 +268,9 @@ def _to_json(value: Any) -> Any:
             return value.isoformat().replace("+00:00", "Z")
         case timedelta():
             return f"{value.total_seconds():g}s"
-        case None | bool() | int() | str() | float() if not isinstance(
-            value, float
-        ) or math.isfinite(value):
+        case None | bool() | int() | str():
             return value
-    raise _failed(f"the expression gives {str(value)[:100]}, which JSON can't hold")
+        case float() if math.isfinite(value):
+            return value
+    text = str(value)[:100]
+    raise _failed(f"the result of the expression is {text}, which JSON can't represent")
