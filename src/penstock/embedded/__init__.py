@@ -1,11 +1,11 @@
-"""Penstock inside your own process: orchestrator and worker on one event loop, facts in a SQLite file.
+"""The embedded engine: orchestrator and worker on one event loop, with a SQLite file.
 
     async with penstock.Engine("sqlite:///work.db") as engine:
         execution = await engine.start(flow, input={"user_id": 7})
         result = await execution.result()
 
-Opening an engine takes up whatever its store has unfinished. Closing it stops cleanly; what still runs then is taken up
-by the next one.
+Opening an engine resumes the unfinished executions of its store. Closing it stops cleanly;
+executions that still run go on with the next engine.
 """
 
 import importlib
@@ -21,7 +21,7 @@ __all__ = ["Engine", "ExecutionHandle", "Result", "arun", "run", "run_loop"]
 
 
 def __getattr__(name: str) -> Any:
-    """The engine is imported when it is first used: a client has results too, and no engine."""
+    """Import the engine at its first use: a client needs results, but no engine."""
     if name == "Engine":
         return importlib.import_module("penstock.embedded.engine").Engine
     if name in __all__:

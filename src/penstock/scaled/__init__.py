@@ -1,11 +1,11 @@
-"""Penstock in any number of processes, on Redis and PostgreSQL: what each kind of process does.
+"""Penstock in any number of processes, on Redis and PostgreSQL: the roles of a process.
 
-orchestrator  decides, for the partitions that it holds
+orchestrator  decides for the executions of its partitions
 worker        runs handlers
-api           answers; it only needs the stores and a service over them
+api           serves the HTTP API; it only needs the stores and a service
 
-They find each other through the stores alone. Each takes an event that says when to stop, and stops
-cleanly.
+They find each other through the stores alone. Each takes an `asyncio.Event` that says when to stop,
+and stops cleanly.
 """
 
 from penstock.scaled.opening import Handlers, handlers_of, open_scaled, service_over

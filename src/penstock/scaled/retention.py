@@ -1,6 +1,6 @@
-"""What ended long ago leaves the store while everything runs.
+"""Retention: deletes executions that ended long ago, while everything runs.
 
-One orchestrator sees to it: partition 0's owner.
+The owner of partition 0 does it.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from penstock.stores.base import Stores
 
 log = logging.getLogger("penstock.scaled")
 
-FIRST_SECONDS, EVERY_SECONDS = 60.0, Timing().retention_check_seconds
+FIRST_SECONDS = 60.0
+EVERY_SECONDS = Timing().retention_check_seconds
 DAY_SECONDS = 86400.0
 
 
 async def run_retention(
     stores: Stores, days: float, is_mine: Callable[[], bool], *, each_seconds: float | None = None
 ) -> None:
-    """For ever, every `each_seconds`; `is_mine` says whether to do it this time.
+    """Delete old executions every `each_seconds`, for ever, whenever `is_mine` is true.
 
-    By the store's clock, which ends were written by: a host whose own is ahead would delete too
-    much.
+    The store's clock counts, by which ends were recorded: a host whose clock is ahead would delete
+    too much.
     """
     each_seconds = EVERY_SECONDS if each_seconds is None else each_seconds
     await asyncio.sleep(min(FIRST_SECONDS, each_seconds))
@@ -35,7 +36,7 @@ async def run_retention(
                 forgotten = await stores.forget(stores.hot.now() - days * DAY_SECONDS)
             except StoreError as error:
                 log.warning(
-                    "what is older than %g days couldn't be deleted, trying again later: %s",
+                    "executions older than %g days couldn't be deleted, trying again later: %s",
                     days,
                     error,
                 )
