@@ -1,9 +1,10 @@
-"""Test your workflows: in memory, on a clock that jumps, with stand-ins for handlers.
+"""Tests of workflows: in memory, on a clock that jumps, with replacements for handlers.
 
     from penstock import testing
 
     def test_a_letter_is_written():
-        run = testing.run(flow, input={"user_id": 7}, handlers={"call_external_service": {"data": {"name": "Ada"}}})
+        stubs = {"call_external_service": {"data": {"name": "Ada"}}}
+        run = testing.run(flow, input={"user_id": 7}, handlers=stubs)
         assert run.result.completed
         assert run.calls["llm_service"][0].config["prompt"] == "Dear Ada"
 
@@ -32,11 +33,11 @@ from penstock.worker.registry import Handler, Registry, registered
 Answer = TypeVar("Answer")
 START_AT = 1_700_000_000.0
 STEP_SECONDS_MIN = 1e-6
-"""A time of day is a float: smaller steps would be lost in it, and time would stand still."""
+"""The time of day is a float: smaller steps would be lost, and time would stand still."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Where a real loop would wait, time jumps instead."""
+    """A selector that lets time jump where a real one would wait."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +49,7 @@ class _JumpingSelector(selectors.DefaultSelector):
             return ready
         if timeout is None:
             raise RuntimeError(
-                "nothing is left to happen: everything waits for something that nobody will do"
+                "the workflow is stuck: all tasks wait, and no timer is left that could wake one"
             )
         self.now += max(timeout, STEP_SECONDS_MIN)
         return []
@@ -76,7 +77,7 @@ def run_jumping(work: Callable[[Callable[[], float]], Coroutine[Any, Any, Answer
 
 
 class Call(msgspec.Struct):
-    """A handler's call that was recorded."""
+    """A recorded call of a handler."""
 
     node_id: str
     attempt: int
@@ -84,11 +85,13 @@ class Call(msgspec.Struct):
 
 
 class Run(msgspec.Struct):
+    """A finished run: its result, and what was called."""
+
     result: Result
     calls: dict[str, list[Call]]
-    """By handler, in order."""
+    """The calls of each handler, in order."""
     seconds: float
-    """How long it would have taken."""
+    """How long it would have taken on a real clock."""
 
 
 def run(
@@ -117,7 +120,8 @@ def run(
             sandbox=InlineSandbox(),
         ) as engine:
             began = clock()
-            result = await (await engine.start(workflow, input)).result()
+            execution = await engine.start(workflow, input)
+            result = await execution.result()
             return Run(result, calls, clock() - began)
 
     return run_jumping(work)
@@ -128,16 +132,20 @@ def _registry(
 ) -> Registry:
     functions: dict[str, Any] = {
         **builtin(settings, InlineSandbox()),
-        **{h.name: h for h in registered},
+        **{handler.name: handler for handler in registered},
         **stubs,
     }
-    made = Registry()
+    registry = Registry()
     for name, function in functions.items():
-        known = function if isinstance(function, Handler) else None
-        target = known or (Handler(name, function) if callable(function) else None)
-        defaults = msgspec.structs.asdict(known.defaults) if known else {}
-        made.put(Handler(name, _recorded(name, target, function, calls), **defaults))
-    return made
+        target: Handler | None = None
+        defaults: dict[str, Any] = {}
+        if isinstance(function, Handler):
+            target = function
+            defaults = msgspec.structs.asdict(function.defaults)
+        elif callable(function):
+            target = Handler(name, function)
+        registry.put(Handler(name, _recorded(name, target, function, calls), **defaults))
+    return registry
 
 
 def _recorded(name: str, target: Handler | None, value: Any, calls: dict[str, list[Call]]) -> Any:
@@ -146,6 +154,8 @@ def _recorded(name: str, target: Handler | None, value: Any, calls: dict[str, li
         if target is None:
             return value
         outcome = target.function(*target.arguments(config, context))
-        return await outcome if inspect.isawaitable(outcome) else outcome
+        if inspect.isawaitable(outcome):
+            return await outcome
+        return outcome
 
     return call

@@ -39,7 +39,7 @@ FILES = {
     "builtin.py": "import penstock\n@penstock.handler('noop')\ndef noop(config): ...\n",
     "exits.py": "import sys\nsys.exit(3)\n",
 }
-HELP = "'penstock run --help' shows what it takes.\n"
+HELP = "'penstock run --help' shows the arguments and options.\n"
 
 # " ... " stands for text that belongs to the part of Penstock that refuses it.
 CASES: list[tuple[list[str], str]] = [
@@ -50,7 +50,7 @@ CASES: list[tuple[list[str], str]] = [
     ),
     (
         ["good.json", "--timeout", "nan"],
-        "penstock run: Invalid value for --timeout: a number of seconds above 0\n",
+        "penstock run: Invalid value for --timeout: must be a number of seconds above 0\n",
     ),
     (["nowhere.json"], "penstock run: nowhere.json: there is no such file [unreadable]\n"),
     (["."], "penstock run: .: it can't be read: Is a directory [unreadable]\n"),
@@ -76,7 +76,7 @@ CASES: list[tuple[list[str], str]] = [
     ),
     (
         ["unknown.json"],
-        "\nHandlers of your own come with --handlers MODULE or --handlers FILE.py.\n",
+        "\nName your own handlers with --handlers MODULE or --handlers FILE.py.\n",
     ),
     (["good.json", "--input", "{"], "penstock run: --input: not JSON: "),
     (
@@ -168,4 +168,4 @@ def test_an_unknown_command_is_refused(folder: Path):
     done = penstock("rum", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("penstock: No such command 'rum'.")
-    assert done.stderr.endswith("'penstock --help' shows what it takes.\n")
+    assert done.stderr.endswith("'penstock --help' shows the arguments and options.\n")

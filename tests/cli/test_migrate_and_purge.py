@@ -39,7 +39,7 @@ def test_another_number_of_partitions_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ([], "which database?"),
+        ([], "no database is set"),
         (["--database", "postgresql://u:secret@127.0.0.1:1/d"], "127.0.0.1"),
         (["--database", "mysql://h/d"], "allowed: a URL that starts with postgresql://"),
         (["--database", "postgresql://h/d", "--partitions", "0"], "a whole number from 1 to 1024"),
@@ -57,7 +57,7 @@ def test_a_file_is_purged(tmp_path):
     store = ["--store", "sqlite:///work.db"]
     assert penstock("run", "good.json", *store, cwd=tmp_path).returncode == 0
     said = penstock("purge", "--older-than", "0s", "--dry-run", *store, cwd=tmp_path).stdout
-    assert said == "sqlite:///work.db: 1 execution would go\n"
+    assert said == "sqlite:///work.db: 1 execution would be deleted\n"
     assert penstock("purge", "--older-than", "1d", *store, cwd=tmp_path).stdout.endswith(
         ": 0 executions deleted\n"
     )
@@ -89,7 +89,7 @@ def test_a_database_is_purged(tmp_path):
             " (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')"
         )
     said = penstock("purge", "--older-than", "1d", "--dry-run", "--database", url, cwd=tmp_path)
-    assert said.stdout.endswith("1 execution would go\n")
+    assert said.stdout.endswith("1 execution would be deleted\n")
     done = penstock(
         "purge", "--older-than", "1d", "--json", cwd=tmp_path, env={"DATABASE_URL": url}
     )
@@ -121,10 +121,10 @@ def test_the_age_of_an_execution_goes_by_the_clock_of_the_database(arguments, mo
     ("arguments", "text"),
     [
         ([], "Missing option '--older-than'"),
-        (["--older-than", "soon"], "'soon' isn't an age such as 45m"),
+        (["--older-than", "soon"], "'soon' is not an age such as 45m"),
         (["--older-than", "1d"], "there is no store penstock.db"),
-        (["--older-than", "1d", "--store", "redis://h"], "what ended is in PostgreSQL"),
-        (["--older-than", "1d", "--store", "memory://"], "what ended is in PostgreSQL"),
+        (["--older-than", "1d", "--store", "redis://h"], "finished executions are in PostgreSQL"),
+        (["--older-than", "1d", "--store", "memory://"], "finished executions are in PostgreSQL"),
     ],
 )
 def test_what_cannot_be_purged_is_told(tmp_path, arguments, text):

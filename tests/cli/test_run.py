@@ -237,7 +237,7 @@ def test_the_timeout_cancels(tmp_path):
     done = penstock("run", "flow.json", "--timeout", "0.05", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     assert "cancelling: --timeout 50 ms is over\n" in done.stdout
-    assert done.stdout.endswith("It was cancelled because the time of --timeout was over.\n")
+    assert done.stdout.endswith("It was cancelled because the --timeout was over.\n")
 
 
 def test_a_document_may_come_from_standard_input_as_json_or_yaml(tmp_path):

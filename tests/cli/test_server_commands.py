@@ -143,7 +143,7 @@ def test_a_failed_execution_is_explained_and_retried(desk: Desk):
 
     preview = desk.out("retry", execution_id, "--preview")
     assert re.search(r"^a/b +failed$", preview, re.MULTILINE)
-    assert preview.endswith("2 nodes would run on version 1; 1 output would be kept.")
+    assert preview.endswith("2 nodes would run on version 1; 1 output would be reused.")
     assert "3 nodes would run" in desk.out("retry", execution_id, "--preview", "--from", "first")
     again = desk("retry", execution_id, "--wait")
     assert again.returncode == 1
@@ -182,7 +182,7 @@ def test_dead_letters(desk: Desk):
 
     assert (
         desk.out("dlq", "retry", "--execution", first, "--preview")
-        == f"{first}: 2 nodes would run, 1 kept"
+        == f"{first}: 2 nodes would run, 1 output reused"
     )
     made = desk.out("dlq", "retry", ids[first])
     assert desk.json("show", made)["retry_of"] == first
@@ -201,7 +201,7 @@ def test_dead_letters(desk: Desk):
 def test_nothing_given_does_not_mean_all_dead_letters(desk: Desk, verb: str):
     done = desk("dlq", verb)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"penstock dlq {verb}: name ids or a filter, or say --all\n")
+    assert done.stderr.startswith(f"penstock dlq {verb}: name ids or a filter, or use --all\n")
     assert desk("dlq", verb, "7", "--all").returncode == 2
 
 
@@ -262,7 +262,7 @@ def test_ctrl_c_ends_the_view_and_not_the_execution(desk: Desk, ending: str):
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=TIMEOUT_SECONDS)
     assert (process.returncode, error) == (130, "")
-    assert f"The execution goes on; 'penstock watch {execution_id}' looks again.\n" in out
+    assert f"The execution goes on; 'penstock watch {execution_id}' shows it again.\n" in out
     assert desk.json("show", execution_id)["state"] == "RUNNING"
     desk.out("cancel", execution_id)
 

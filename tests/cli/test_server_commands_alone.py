@@ -44,7 +44,7 @@ def test_without_a_server_each_says_what_to_do(command: list[str], nobody: str, 
     done = penstock(*command, "--url", nobody, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"penstock {command[0]}: nothing answers at {nobody}; start a server with 'penstock dev', or name another with"
+        f"penstock {command[0]}: no server answers at {nobody}; start one with 'penstock dev', or name another with"
         " --url or PENSTOCK_URL\n"
     )
 
@@ -65,7 +65,7 @@ def test_help_has_an_example(command: list[str]):
         (["submit", "ok", "--label", "x"], "--label x: write it as NAME=VALUE"),
         (
             ["list", "--url", "localhost:8000"],
-            "'localhost:8000' isn't a server's address; write it as http://HOST:PORT",
+            "'localhost:8000' is not the address of a server; write it as http://HOST:PORT",
         ),
         (["list", "--state", "LOST"], "'LOST' is not one of"),
         (["alias", "set", "a", "b", "3=x"], "a version such as 3, or shares such as 3=90,4=10"),
@@ -88,7 +88,7 @@ def test_doctor_makes_no_file_and_hides_secrets(tmp_path: Path):
     done = penstock("doctor", "--json", cwd=tmp_path, env=environ)
     found = json.loads(done.stdout)
     checks = {check["check"]: check["text"] for check in found["checks"]}
-    assert "isn't there yet" in checks["store"]
+    assert "doesn't exist yet" in checks["store"]
     assert found["settings"]["port"] == 9999
     assert "hush-hush" not in done.stdout
     assert not list(tmp_path.iterdir())
@@ -97,7 +97,7 @@ def test_doctor_makes_no_file_and_hides_secrets(tmp_path: Path):
 def test_doctor_fails_where_something_is_wrong(tmp_path: Path, nobody: str):
     lost = penstock("doctor", "--url", nobody, cwd=tmp_path)
     assert lost.returncode == 1
-    assert "server    failed   nothing answers at" in lost.stdout
+    assert "server    failed   no server answers at" in lost.stdout
     folder = penstock("doctor", cwd=tmp_path, env={"PENSTOCK_STORE": "sqlite:///no/where.db"})
     assert folder.returncode == 1
     assert "doesn't exist; create it" in folder.stdout
@@ -120,7 +120,7 @@ def test_doctor_names_the_files_of_a_store_that_others_may_read(tmp_path: Path):
     store.chmod(0o644)  # as earlier versions made it
     assert _files_of_doctor(tmp_path) == (
         "note",
-        "others on this machine may read work.db; chmod go-rwx keeps them out",
+        "other users of this machine may read work.db; forbid it with chmod go-rwx",
     )
 
 

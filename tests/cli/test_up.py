@@ -79,7 +79,7 @@ def test_what_ends_is_started_again(tmp_path):
         address = address_of(up)
         first = role(up, "worker")
         first.kill()
-        up.says("worker-1 ended with code 137; it is started again")
+        up.says("worker-1 ended with code 137; it is restarted")
         until_now(
             lambda: any(
                 each["worker_id"].split("-")[1] != str(first.pid)

@@ -145,7 +145,7 @@ def test_nothing_there_says_what_to_do():
         return str(caught.value).replace(url, "URL")
 
     assert asyncio.run(refused()) == (
-        "nothing answers at URL; start a server with 'penstock dev', or name another with --url or PENSTOCK_URL"
+        "no server answers at URL; start one with 'penstock dev', or name another with --url or PENSTOCK_URL"
     )
 
 
@@ -183,7 +183,9 @@ def test_a_server_that_says_nothing_is_given_up():
 
 def test_the_key_is_sent_and_never_follows_a_redirect():
     async def redirected(client: penstock.Client) -> None:
-        with pytest.raises(penstock.RequestFailed, match=r"leads on to http://elsewhere\.example/"):
+        with pytest.raises(
+            penstock.RequestFailed, match=r"redirects to http://elsewhere\.example/"
+        ):
             await client.health()
 
     answer = always(status=302, headers={"Location": "http://elsewhere.example/"})
@@ -193,7 +195,7 @@ def test_the_key_is_sent_and_never_follows_a_redirect():
 
 def test_another_program_at_that_address_is_told_apart():
     async def refused(client: penstock.Client) -> None:
-        with pytest.raises(penstock.RequestFailed, match="isn't Penstock"):
+        with pytest.raises(penstock.RequestFailed, match="is not Penstock"):
             await client.workers()
 
     asking(always(text="<html>hello</html>", content_type="text/html"), refused)
@@ -208,7 +210,7 @@ def test_an_address_that_is_none_is_refused_at_once(url: str):
 @pytest.mark.parametrize("value", [float("nan"), object(), "\ud800", {1, 2}])
 def test_what_is_not_json_is_refused_before_anything_is_sent(value: object):
     async def refused(client: penstock.Client) -> None:
-        with pytest.raises(penstock.InvalidInput, match="isn't JSON"):
+        with pytest.raises(penstock.InvalidInput, match="can't be written as JSON"):
             await client.start("w", {"x": value})
 
     _, server = asking(always(), refused)

@@ -90,7 +90,9 @@ def test_data_are_opened_by_the_version_that_made_them():
     with open_folder() as folder:
         (folder / "data").mkdir()
         (folder / "data" / "PG_VERSION").write_text("9\n")
-        with pytest.raises(PenstockError, match=r"no PostgreSQL \(9, which made the data there,\)"):
+        with pytest.raises(
+            PenstockError, match=r"no PostgreSQL \(9, which the existing data need\)"
+        ):
             PostgresServer(folder).start()
 
 

@@ -2,14 +2,19 @@
 
 Each command is a module that is imported when it is called, and imports what it needs then.
 
-    app          the list of commands; turns whatever goes wrong into one message and an exit code
-    reading      files, flags and standard input into checked values
-    run          `penstock run`: a `session` runs one execution and tells a `screens` screen about its `progress`
-    report       what is said at the end; `hints` has what to do about it
+    app          the list of commands; turns every error into one message and an exit code
+    reading      turns files, flags and standard input into checked values
+    run          `penstock run`: a `session` runs one execution and shows its `progress`
+                 on a screen (`screens`, `live`)
+    report       what is printed at the end, with advice from `hints`
     validate, graph, diagrams
-    remote       what the commands that talk to a server share: submit, executions (list, show, results), watch,
-                 control (cancel, pause, resume, retry), dlq, definitions (versions, alias, workers), doctor
-    remote_ending  an execution on a server in the shapes of `progress` and `report`; `tables` prints listings
+    remote       what the commands that talk to a server share: submit, watch,
+                 executions (list, show, results), control (cancel, pause, resume, retry),
+                 dlq, failures, definitions (put, versions, alias, workers), doctor
+    remote_ending  an execution on a server in the shapes of `progress` and `report`
+    tables       prints listings
+    serve, roles, up  start servers; `supervising` keeps the processes of `up` running
+    keys, migrate, purge  work on the store itself
 
 Everything that comes from data passes `safe_text` on its way to a terminal.
 """
@@ -20,7 +25,7 @@ from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and answer its exit code; `arguments` are the process's own unless given."""
+    """Run a command and return its exit code; `arguments` default to those of the process."""
     from penstock.cli.app import call
 
     return call(arguments)

@@ -1,4 +1,7 @@
-"""The list of commands, and what becomes of their errors: one message on stderr and an exit code, never a traceback."""
+"""The list of commands, and how their errors are reported.
+
+An error is one message on stderr and an exit code, never a traceback.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ COMMANDS = {
 }
 """In the order of the help."""
 
-BAD_INPUT, INTERNAL_ERROR, INTERRUPTED, BROKEN_PIPE = 2, 70, 130, 141
+BAD_INPUT = 2
+INTERNAL_ERROR = 70
+INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
 class ReaderGone(Exception):
@@ -55,20 +61,26 @@ class ReaderGone(Exception):
 
 
 class LazyGroup(click.Group):
-    """Imports only the command that is called."""
+    """The group of all commands, which imports only the one that is called."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except (
-            BrokenPipeError
-        ) as error:  # click would end the process, with a code that means something else
+        except BrokenPipeError as error:
+            # click would end the process with an exit code that means something else.
             raise ReaderGone from error
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+    def list_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002 -- click's signature
+    ) -> list[str]:
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+    def get_command(
+        self,
+        ctx: click.Context,  # noqa: ARG002 -- click's signature
+        cmd_name: str,
+    ) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
         module, _, name = COMMANDS[cmd_name].partition(":")
@@ -87,53 +99,55 @@ class LazyGroup(click.Group):
 def cli(context: click.Context) -> None:
     """Run workflows: DAGs of API calls, LLM calls and your own Python, written as JSON or YAML.
 
-    `penstock COMMAND --help` tells more about a command.
+    `penstock COMMAND --help` describes a command.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 def call(arguments: Sequence[str] | None = None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = cli.main(given, prog_name="penstock", standalone_mode=False)
+        code = cli.main(words, prog_name="penstock", standalone_mode=False)
         sys.stdout.flush()
     except click.ClickException as error:
-        return _usage(error)
+        return _report_usage_error(error)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except (BrokenPipeError, ReaderGone):
-        # Python would complain about it again when it flushes at its end.
+        # Python would report it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
-    except Exception as error:  # noqa: BLE001 -- told to the user, one way or the other
-        if "--debug" in given:
+    except Exception as error:  # noqa: BLE001 -- reported to the user
+        if "--debug" in words:
             traceback.print_exc()
-        return _failed(given, error)
+        return _report_failure(words, error)
     return code if isinstance(code, int) else 0
 
 
-def _usage(error: click.ClickException) -> int:
+def _report_usage_error(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "penstock"
-    say(path, error.format_message(), f"'{path} --help' shows what it takes.")
+    say(path, error.format_message(), f"'{path} --help' shows the arguments and options.")
     return BAD_INPUT
 
 
-def _failed(given: list[str], error: Exception) -> int:
-    path = f"penstock {given[0]}" if given and given[0] in COMMANDS else "penstock"
+def _report_failure(words: list[str], error: Exception) -> int:
+    path = "penstock"
+    if words and words[0] in COMMANDS:
+        path = f"penstock {words[0]}"
+
     if isinstance(error, PenstockError):
         say(path, str(error))
         return BAD_INPUT
-    say(
-        path,
-        f"internal error: {type(error).__name__}: {error}",
-        "Please report it, with what --debug shows.",
-    )
+
+    message = f"internal error: {type(error).__name__}: {error}"
+    say(path, message, "Please report it, with the output of --debug.")
     return INTERNAL_ERROR
 
 
-def say(path: str, message: str, *more: str) -> None:
-    lines = [f"{path}: {message}", *more]
+def say(path: str, message: str, *hints: str) -> None:
+    """Print an error message, and lines that say what to do about it."""
+    lines = [f"{path}: {message}", *hints]
     with suppress(OSError):  # a closed terminal
         print("\n".join(clean(line) for line in lines), file=sys.stderr)

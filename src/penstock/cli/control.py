@@ -19,7 +19,7 @@ RETRY_EPILOG = f"""Examples:
   penstock retry {AN_ID} --from letter --wait
   penstock retry {AN_ID} --version latest
 
-Prints the new execution's id. Exit codes as `submit` has them."""
+Prints the new execution's id. The exit codes are those of `submit`."""
 
 
 def _control_command(verb: str, description: str) -> click.Command:
@@ -39,10 +39,10 @@ def _control_command(verb: str, description: str) -> click.Command:
 
 cancel = _control_command(
     "cancel",
-    "Cancel executions. Handlers that run are told to stop; what they return doesn't count.",
+    "Cancel executions. Running handlers are told to stop, and what they return is ignored.",
 )
-pause = _control_command("pause", "Pause executions: nothing new starts, what runs goes on.")
-resume = _control_command("resume", "Let paused executions go on.")
+pause = _control_command("pause", "Pause executions: no more nodes start; running nodes go on.")
+resume = _control_command("resume", "Resume paused executions.")
 
 
 @click.command(epilog=RETRY_EPILOG)
@@ -51,7 +51,7 @@ resume = _control_command("resume", "Let paused executions go on.")
     "--from",
     "start",
     metavar="NODE",
-    help="Run this node and all behind it again, also what completed.",
+    help="Run this node and all nodes after it again, even if they completed.",
 )
 @click.option(
     "--version", default="same", show_default=True, metavar="same|latest|N", help="Of the workflow."
@@ -61,25 +61,28 @@ resume = _control_command("resume", "Let paused executions go on.")
 @as_json
 @server_options
 def retry(execution_id: str, **options: Any) -> int:
-    """Run again what didn't complete in the execution ID, as a new execution that keeps the other outputs."""
+    """Retry the execution ID: run the nodes that didn't complete, in a new execution.
 
-    async def again(client: Client) -> int:
+    The new execution reuses the outputs of the nodes that completed.
+    """
+
+    async def start_retry(client: Client) -> int:
         handle = client.execution(execution_id)
-        made = await handle.retry(options["start"], options["version"], preview=options["preview"])
-        if options["wait"] and made["execution_id"]:
+        plan = await handle.retry(options["start"], options["version"], preview=options["preview"])
+        if options["wait"] and plan["execution_id"]:
             from penstock.cli.watch import see_through
 
-            new = client.execution(made["execution_id"])
+            new = client.execution(plan["execution_id"])
             return await see_through(client, new, options, quiet=options["as_json"])
         if options["as_json"]:
-            print_json(made)
+            print_json(plan)
         elif options["preview"]:
-            print_preview(made)
+            print_preview(plan)
         else:
-            print(made["execution_id"])
+            print(plan["execution_id"])
         return 0
 
-    return ask(options, again)
+    return ask(options, start_retry)
 
 
 def print_preview(plan: dict[str, Any]) -> None:
@@ -87,5 +90,6 @@ def print_preview(plan: dict[str, Any]) -> None:
     from penstock.cli.tables import show_table
 
     show_table(["node", "runs because"], [[run["node_id"], run["reason"]] for run in plan["runs"]])
-    runs, keeps = counted(len(plan["runs"]), "node"), counted(len(plan["keeps"]), "output")
-    print(f"\n{runs} would run on version {plan['version']}; {keeps} would be kept.")
+    runs = counted(len(plan["runs"]), "node")
+    reused = counted(len(plan["keeps"]), "output")
+    print(f"\n{runs} would run on version {plan['version']}; {reused} would be reused.")

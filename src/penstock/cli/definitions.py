@@ -18,18 +18,18 @@ SHARE = re.compile(r"(\d{1,9})=(\d{1,7})")
 
 @click.command(epilog="Examples:\n\n\b\n  penstock put report.json\n  penstock put - < report.json")
 @click.argument("file", metavar="FILE")
-@click.option("--strict", is_flag=True, help="Unknown fields are errors.")
+@click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
 @click.option(
     "--allow-unknown-handlers",
     is_flag=True,
-    help="Handlers that no worker has registered yet are fine.",
+    help="Accept handlers that no worker has registered yet.",
 )
 @as_json
 @server_options
 def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any) -> None:
     """Store the workflow in FILE (- for standard input) under its name, as its latest version.
 
-    Whoever starts the name gets this version from now on, so the key needs the scope operate.
+    From now on, the name starts this version, so the API key needs the scope operate.
     `penstock submit FILE` starts a document without storing it under its name.
     """
     from penstock.cli import reading
@@ -41,12 +41,13 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
         raise reading.Refused(
             f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}'
         )
-    stored = ask(
-        options,
-        lambda client: client.put_workflow(
+
+    async def store(client: Client) -> dict[str, Any]:
+        return await client.put_workflow(
             document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
-        ),
-    )
+        )
+
+    stored = ask(options, store)
     if options["as_json"]:
         print_json(stored)
         return
@@ -62,10 +63,12 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
 def versions(name: str | None, **options: Any) -> None:
     """List the versions of the workflow NAME, the newest first; without NAME, all workflows."""
 
-    async def listed(client: Client) -> list[dict[str, Any]]:
-        return (await gather(client.workflows() if name is None else client.versions(name)))[0]
+    async def read_all(client: Client) -> list[dict[str, Any]]:
+        listing = client.workflows() if name is None else client.versions(name)
+        items, _ = await gather(listing)
+        return items
 
-    items = ask(options, listed)
+    items = ask(options, read_all)
     if options["as_json"]:
         print_json({"items": items})
         return
@@ -74,28 +77,30 @@ def versions(name: str | None, **options: Any) -> None:
     if not items:
         print("No workflows.", file=sys.stderr)
     elif name is None:
-        rows = [
-            [
-                it["name"],
-                it["latest_version"],
-                it["versions"],
-                _aliases(it["aliases"]),
-                short_time(it["updated_at"]),
-            ]
-            for it in items
-        ]
-        show_table(["workflow", "latest", "versions", "aliases", "updated"], rows)
+        columns = ["workflow", "latest", "versions", "aliases", "updated"]
+        show_table(columns, [_workflow_row(item) for item in items])
     else:
-        rows = [
-            [
-                it["version"],
-                short_time(it["created_at"]),
-                " ".join(it["aliases"]),
-                it["content_hash"][:12],
-            ]
-            for it in items
-        ]
-        show_table(["version", "created", "aliases", "content"], rows)
+        columns = ["version", "created", "aliases", "content"]
+        show_table(columns, [_version_row(item) for item in items])
+
+
+def _workflow_row(item: dict[str, Any]) -> list[object]:
+    return [
+        item["name"],
+        item["latest_version"],
+        item["versions"],
+        _aliases(item["aliases"]),
+        short_time(item["updated_at"]),
+    ]
+
+
+def _version_row(item: dict[str, Any]) -> list[object]:
+    return [
+        item["version"],
+        short_time(item["created_at"]),
+        " ".join(item["aliases"]),
+        item["content_hash"][:12],
+    ]
 
 
 def _aliases(aliases: dict[str, dict[str, int]]) -> str:
@@ -111,7 +116,11 @@ def _weights(weights: dict[str, int]) -> str:
 
 
 @click.group(
-    epilog="Examples:\n\n\b\n  penstock alias set report stable 3\n  penstock alias remove report stable"
+    epilog="""Examples:
+
+\b
+  penstock alias set report stable 3
+  penstock alias remove report stable"""
 )
 def alias() -> None:
     """Names for versions, such as report@stable."""
@@ -119,7 +128,11 @@ def alias() -> None:
 
 @alias.command(
     "set",
-    epilog="Examples:\n\n\b\n  penstock alias set report stable 3\n  penstock alias set report stable 3=90,4=10",
+    epilog="""Examples:
+
+\b
+  penstock alias set report stable 3
+  penstock alias set report stable 3=90,4=10""",
 )
 @click.argument("name", metavar="NAME")
 @click.argument("alias_name", metavar="ALIAS")
@@ -127,15 +140,18 @@ def alias() -> None:
 @as_json
 @server_options
 def set_alias(name: str, alias_name: str, target: str, **options: Any) -> None:
-    """Let NAME@ALIAS mean a version; or with SHARES, each of several for a share of the executions."""
+    """Point NAME@ALIAS at a version.
+
+    With SHARES, such as 3=90,4=10, several versions each get a share of the executions.
+    """
     weights = _read_target(target)
-    made = ask(options, lambda client: client.set_alias(name, alias_name, weights=weights))
+    stored = ask(options, lambda client: client.set_alias(name, alias_name, weights=weights))
     if options["as_json"]:
-        print_json(made)
+        print_json(stored)
         return
     from penstock.cli.safe_text import one_line
 
-    print(one_line(f"{made['name']}@{made['alias']} is {_weights(made['weights'])}"))
+    print(one_line(f"{stored['name']}@{stored['alias']} is {_weights(stored['weights'])}"))
 
 
 def _read_target(target: str) -> dict[int, int]:
@@ -144,7 +160,7 @@ def _read_target(target: str) -> dict[int, int]:
     shares = [SHARE.fullmatch(part.strip()) for part in target.split(",")]
     if not all(shares):
         raise click.BadParameter(
-            "a version such as 3, or shares such as 3=90,4=10", param_hint="VERSION"
+            "must be a version such as 3, or shares such as 3=90,4=10", param_hint="VERSION"
         )
     return {int(share[1]): int(share[2]) for share in shares if share}
 
@@ -154,7 +170,7 @@ def _read_target(target: str) -> dict[int, int]:
 @click.argument("alias_name", metavar="ALIAS")
 @server_options
 def remove_alias(name: str, alias_name: str, **options: Any) -> None:
-    """Remove NAME@ALIAS. Executions that were started with it go on."""
+    """Remove the alias NAME@ALIAS. Executions that were started with it go on."""
     from penstock.cli.safe_text import one_line
 
     ask(options, lambda client: client.remove_alias(name, alias_name))
@@ -167,32 +183,32 @@ def remove_alias(name: str, alias_name: str, **options: Any) -> None:
 @as_json
 @server_options
 def workers(**options: Any) -> None:
-    """Show which workers and orchestrators are alive, and what waits in the queues."""
+    """Show the live workers and orchestrators, and how many tasks wait in the queues."""
 
-    async def looked(client: Client) -> dict[str, list[dict[str, Any]]]:
+    async def read_fleet(client: Client) -> dict[str, list[dict[str, Any]]]:
         return {
             "workers": await client.workers(),
             "orchestrators": await client.orchestrators(),
             "queues": await client.queues(),
         }
 
-    found = ask(options, looked)
+    fleet = ask(options, read_fleet)
     if options["as_json"]:
-        print_json(found)
+        print_json(fleet)
         return
     from penstock.cli.tables import show_table
 
-    for kind, items in found.items():
+    for kind, items in fleet.items():
         if kind != "workers":
             print()
         if not items:
             print(f"no {kind}")
             continue
-        columns = [name for name in items[0] if name != "tasks"]  # with --json they are all there
+        # The running tasks of a worker are too long for a table; --json has them.
+        columns = [name for name in items[0] if name != "tasks"]
+        heads = [name.replace("_", " ") for name in columns]
         rows = [[_cell(item.get(name)) for name in columns] for item in items]
-        show_table(
-            [name.replace("_", " ") for name in columns], rows, whole=("worker id", "name", "queue")
-        )
+        show_table(heads, rows, whole=("worker id", "name", "queue"))
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A plan as a drawing: levels for people, Mermaid and Graphviz for programs.
+"""Drawings of a plan: levels as text for people, Mermaid and Graphviz for programs.
 
 Ids are any text, so both formats number the nodes and show the ids only inside quoted labels,
 escaped.
@@ -14,9 +14,12 @@ from penstock.cli.safe_text import counted, one_line
 from penstock.definition.plan import Plan, PlanNode
 
 SMALL_NODES = 200
-SMALL_SHOWS, LARGE_SHOWS = (12, 40), (4, 20)
+"""Up to so many nodes, a plan is small."""
+SMALL_SHOWS = (12, 40)
+LARGE_SHOWS = (4, 20)
 """How many nodes of a level, and how many levels, are drawn; the rest is counted."""
 PARENTS_SHOWN = 4
+HANDLERS_SHOWN = 3
 MARGIN = " " * 9
 NAME_WIDTH_MAX = 40
 
@@ -25,16 +28,16 @@ Numbered = tuple[int, list[int]]
 
 
 def levels(plan: Plan) -> list[list[int]]:
-    """Each node one below its lowest parent, so that every arrow points down."""
+    """Nodes by level: each is one below its lowest parent, so that every arrow points down."""
     depth = [0] * len(plan.nodes)
     for number in plan.order:
-        depth[number] = max(
-            (depth[parent] + 1 for parent in plan.nodes[number].dependencies), default=0
-        )
-    found: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
+        parents = plan.nodes[number].dependencies
+        depth[number] = max((depth[parent] + 1 for parent in parents), default=0)
+
+    nodes_by_level: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
     for number, level in enumerate(depth):
-        found[level].append(number)
-    return found
+        nodes_by_level[level].append(number)
+    return nodes_by_level
 
 
 def text(plan: Plan) -> Iterator[str]:
@@ -47,11 +50,17 @@ def text(plan: Plan) -> Iterator[str]:
     )
     yield f"{one_line(plan.name)}: {', '.join(counts)}"
     yield ""
-    nodes_shown, levels_shown = SMALL_SHOWS if len(plan.nodes) <= SMALL_NODES else LARGE_SHOWS
+
+    is_small = len(plan.nodes) <= SMALL_NODES
+    nodes_shown, levels_shown = SMALL_SHOWS if is_small else LARGE_SHOWS
     numbered = list(enumerate(drawn, start=1))
     upper, middle, lower = _split(numbered, levels_shown)
-    heads = [plan.nodes[number] for _, level in upper + lower for number in level[:nodes_shown]]
-    widths = max(len(_name(node)) for node in heads), max(len(_handler(node)) for node in heads)
+    heads: list[PlanNode] = []
+    for _, level in upper + lower:
+        heads += [plan.nodes[number] for number in level[:nodes_shown]]
+    name_width = max(len(_name(node)) for node in heads)
+    handler_width = max(len(_handler(node)) for node in heads)
+
     for index, level in upper + lower:
         if middle and index == lower[0][0]:
             yield f"{MARGIN}⋮"
@@ -60,38 +69,41 @@ def text(plan: Plan) -> Iterator[str]:
             yield f"{MARGIN}⋮"
         elif index > 1:
             yield f"{MARGIN}↓"
-        yield from _level(plan, index, level, nodes_shown, widths)
+        yield from _level_lines(plan, index, level, nodes_shown, (name_width, handler_width))
 
 
 def _split(
     numbered: list[Numbered], limit: int
 ) -> tuple[list[Numbered], list[Numbered], list[Numbered]]:
-    """The levels to draw, those to count, those to draw again."""
+    """The upper levels to draw, the middle ones to count, and the lower ones to draw."""
     if len(numbered) <= limit:
         return numbered, [], []
     half = limit // 2
     return numbered[:half], numbered[half:-half], numbered[-half:]
 
 
-def _level(
+def _level_lines(
     plan: Plan, index: int, level: Sequence[int], limit: int, widths: tuple[int, int]
 ) -> Iterator[str]:
-    shown = level if len(level) <= limit else level[: limit - 1]
-    lines = [_line(plan, plan.nodes[number], widths) for number in shown]
-    if len(shown) < len(level):
-        handlers = Counter(plan.nodes[number].handler for number in level[len(shown) :])
-        kinds = ", ".join(
-            f"{count:,} × {one_line(name)}" for name, count in handlers.most_common(3)
-        )
-        lines.append(
-            f"… and {len(level) - len(shown):,} more: {kinds}{' …' if len(handlers) > 3 else ''}"  # noqa: PLR2004
-        )
+    drawn = level if len(level) <= limit else level[: limit - 1]
+    lines = [_node_line(plan, plan.nodes[number], widths) for number in drawn]
+    if len(drawn) < len(level):
+        handlers = Counter(plan.nodes[number].handler for number in level[len(drawn) :])
+        most_common = handlers.most_common(HANDLERS_SHOWN)
+        kinds = ", ".join(f"{count:,} × {one_line(name)}" for name, count in most_common)
+        ellipsis = " …" if len(handlers) > HANDLERS_SHOWN else ""
+        lines.append(f"… and {len(level) - len(drawn):,} more: {kinds}{ellipsis}")
+
     for number, line in enumerate(lines):
-        yield f"{f'{index:,}' if number == 0 else '':>6} {_bracket(number, len(lines))} {line}"
+        label = f"{index:,}" if number == 0 else ""
+        yield f"{label:>6} {_bracket(number, len(lines))} {line}"
 
 
-def _line(plan: Plan, node: PlanNode, widths: tuple[int, int]) -> str:
-    return f"{_name(node):<{widths[0]}}  {_handler(node):<{widths[1]}}  {_waits_for(plan, node)}".rstrip()
+def _node_line(plan: Plan, node: PlanNode, widths: tuple[int, int]) -> str:
+    name_width, handler_width = widths
+    name = _name(node).ljust(name_width)
+    handler = _handler(node).ljust(handler_width)
+    return f"{name}  {handler}  {_waits_for(plan, node)}".rstrip()
 
 
 def _bracket(number: int, count: int) -> str:
@@ -115,9 +127,14 @@ def _waits_for(plan: Plan, node: PlanNode) -> str:
     if len(node.dependencies) > PARENTS_SHOWN:
         parents.append(f"{len(node.dependencies) - PARENTS_SHOWN:,} more")
     waits = f"← {', '.join(parents)}" if parents else ""
-    notes = [f"if {one_line(node.condition.source, 60)}"] if node.condition else []
-    notes += [node.rule] if node.rule != "all_success" else []
-    notes += ["optional"] if node.optional else []
+
+    notes: list[str] = []
+    if node.condition:
+        notes.append(f"if {one_line(node.condition.source, 60)}")
+    if node.rule != "all_success":
+        notes.append(node.rule)
+    if node.optional:
+        notes.append("optional")
     return f"{waits}  ({'; '.join(notes)})" if notes else waits
 
 
@@ -139,16 +156,14 @@ def _mermaid_shape(node: PlanNode) -> tuple[str, str]:
 
 
 def _mermaid_label(node: PlanNode) -> str:
-    lines = [
-        node.node_id,
-        node.handler,
-        *([f"if {one_line(node.condition.source, 60)}"] if node.condition else []),
-    ]
+    lines = [node.node_id, node.handler]
+    if node.condition:
+        lines.append(f"if {one_line(node.condition.source, 60)}")
     return "<br>".join(_mermaid_text(one_line(line, 256)) for line in lines)
 
 
 def _mermaid_text(plain: str) -> str:
-    """Everything but letters, digits and harmless signs as a character code: quotes, brackets, HTML, Markdown."""
+    """Text for a Mermaid label: quotes, brackets, HTML and Markdown as character codes."""
     return re.sub(r"[^\w .,/-]", lambda match: f"#{ord(match[0])};", plain)
 
 
@@ -156,11 +171,11 @@ def dot(plan: Plan) -> Iterator[str]:
     yield f'digraph "{_dot_text(plan.name)}" {{'
     yield '    node [shape=box, style=rounded, fontname="sans-serif"];'
     for number, node in enumerate(plan.nodes):
-        condition = (
-            f"\\nif {_dot_text(one_line(node.condition.source, 60))}" if node.condition else ""
-        )
+        label = f"{_dot_text(node.node_id)}\\n{_dot_text(node.handler)}"
+        if node.condition:
+            label += f"\\nif {_dot_text(one_line(node.condition.source, 60))}"
         shape = ", shape=diamond" if node.handler == "decision" else ""
-        yield f'    n{number} [label="{_dot_text(node.node_id)}\\n{_dot_text(node.handler)}{condition}"{shape}];'
+        yield f'    n{number} [label="{label}"{shape}];'
     for number, node in enumerate(plan.nodes):
         style = " [style=dashed]" if node.condition else ""
         for parent in node.dependencies:
@@ -169,7 +184,7 @@ def dot(plan: Plan) -> Iterator[str]:
 
 
 def _dot_text(plain: str) -> str:
-    # Graphviz decodes HTML entities in labels, so the ampersand is one too.
+    # Graphviz decodes HTML entities in labels, so ampersands are escaped as well.
     escaped = one_line(plain, 256).replace("\\", "\\\\").replace('"', '\\"')
     return escaped.replace("&", "&amp;")
 

@@ -21,19 +21,21 @@ RETRY_EPILOG = """Examples:
   penstock dlq retry --handler call_external_service --preview
   penstock dlq retry --all
 
-Exit codes: 0 all were retried; 1 some couldn't be."""
+Exit codes: 0 all were retried; 1 some could not be retried."""
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def filters(command: Command) -> Command:
-    for option in (
+    """Add the options that select dead letters."""
+    options = (
         click.option("--execution", "execution_id", metavar="ID"),
         click.option(
             "--category", metavar="NAME", help="Of the last error: http, llm, handler, timeout, …"
         ),
         click.option("--handler", metavar="NAME"),
         click.option("--workflow", metavar="NAME"),
-    ):
+    )
+    for option in options:
         command = option(command)
     return command
 
@@ -43,7 +45,11 @@ def given_filters(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @click.group(
-    epilog="Example:\n\n\b\n  penstock dlq list --workflow report\n  penstock dlq retry --workflow report"
+    epilog="""Example:
+
+\b
+  penstock dlq list --workflow report
+  penstock dlq retry --workflow report"""
 )
 def dlq() -> None:
     """Dead letters: nodes that failed for good, to retry or to drop."""
@@ -53,7 +59,9 @@ def dlq() -> None:
     "list", epilog="Example:\n\n\b\n  penstock dlq list --category http --json | jq '.items[].id'"
 )
 @filters
-@click.option("--all", "everything", is_flag=True, help="Also those that were retried or dropped.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Also list dead letters that were retried or dropped."
+)
 @click.option(
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
 )
@@ -62,13 +70,13 @@ def dlq() -> None:
 def list_dead_letters(**options: Any) -> None:
     """List dead letters, the newest first."""
 
-    async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
-        found = client.dead_letters(
+    async def read_page(client: Client) -> tuple[list[dict[str, Any]], bool]:
+        dead_letters = client.dead_letters(
             **given_filters(options), closed=options["everything"], limit=options["limit"] + 1
         )
-        return await gather(found, options["limit"])
+        return await gather(dead_letters, options["limit"])
 
-    items, more = ask(options, listed)
+    items, has_more = ask(options, read_page)
     if options["as_json"]:
         print_json({"items": items})
     elif not items:
@@ -77,17 +85,27 @@ def list_dead_letters(**options: Any) -> None:
         from penstock.cli.tables import show_table
 
         columns = ["id", "execution", "workflow", "node", "at", "tries", "closed", "error"]
-        show_table(columns, [_row(item) for item in items], whole=("id", "execution"))
-        if more:
+        show_table(columns, [_dead_letter_row(item) for item in items], whole=("id", "execution"))
+        if has_more:
             print("There are more; --limit shows them.", file=sys.stderr)
 
 
-def _row(item: Mapping[str, Any]) -> list[object]:
+def _dead_letter_row(item: Mapping[str, Any]) -> list[object]:
     name = f"{item['workflow']}@{item['version']}"
-    error = f"{item['category']}: {item['error']['message']}" if item["error"] else item["category"]
-    columns = [item["id"], item["execution_id"], name, item["node_id"], short_time(item["at"])]
+    error = item["category"]
+    if item["error"]:
+        error = f"{item['category']}: {item['error']['message']}"
     attempts = len(item["attempts"]) + item.get("attempts_dropped", 0)
-    return [*columns, attempts, item["closed"] or "", error]
+    return [
+        item["id"],
+        item["execution_id"],
+        name,
+        item["node_id"],
+        short_time(item["at"]),
+        attempts,
+        item["closed"] or "",
+        error,
+    ]
 
 
 @dlq.command("show", epilog="Example:\n\n\b\n  penstock dlq show 7")
@@ -95,7 +113,7 @@ def _row(item: Mapping[str, Any]) -> list[object]:
 @as_json
 @server_options
 def show_dead_letter(dead_letter_id: int, **options: Any) -> None:
-    """Show a dead letter with why each attempt failed."""
+    """Show a dead letter, and why each attempt failed."""
     dead_letter = ask(options, lambda client: client.dead_letter(dead_letter_id))
     if options["as_json"]:
         print_json(dead_letter)
@@ -103,38 +121,42 @@ def show_dead_letter(dead_letter_id: int, **options: Any) -> None:
     from penstock.cli.safe_text import clean, one_line
     from penstock.cli.tables import show_table
 
-    where = f"{dead_letter['workflow']}@{dead_letter['version']}, execution {dead_letter['execution_id']}"
-    print(one_line(f"{dead_letter['node_id']} ({dead_letter['handler']}) of {where}"))
+    node = f"{dead_letter['node_id']} ({dead_letter['handler']})"
+    workflow = f"{dead_letter['workflow']}@{dead_letter['version']}"
+    print(one_line(f"{node} of {workflow}, execution {dead_letter['execution_id']}"))
     if dead_letter["closed"]:
-        again = f" as {dead_letter['retried_as']}" if dead_letter["retried_as"] else ""
-        print(one_line(f"{dead_letter['closed']} {short_time(dead_letter['closed_at'])}{again}"))
+        retry = f" as {dead_letter['retried_as']}" if dead_letter["retried_as"] else ""
+        print(one_line(f"{dead_letter['closed']} {short_time(dead_letter['closed_at'])}{retry}"))
     print()
-    rows = [
-        [it["attempt"], short_time(it["at"]), (it["error"] or {}).get("message")]
-        for it in dead_letter["attempts"]
-    ]
+
+    rows = []
+    for attempt in dead_letter["attempts"]:
+        message = (attempt["error"] or {}).get("message")
+        rows.append([attempt["attempt"], short_time(attempt["at"]), message])
     show_table(["attempt", "at", "error"], rows)
-    if options["debug"] and (trace := (dead_letter["error"] or {}).get("traceback")):
+
+    trace = (dead_letter["error"] or {}).get("traceback")
+    if options["debug"] and trace:
         print("\n" + clean(trace))
 
 
 @dlq.command("retry", epilog=RETRY_EPILOG)
 @click.argument("ids", metavar="[ID…]", nargs=-1, type=int)
 @filters
-@click.option("--all", "everything", is_flag=True, help="All open ones.")
+@click.option("--all", "everything", is_flag=True, help="All open dead letters.")
 @click.option("--limit", type=click.IntRange(1, 1000), help="How many at most.")
 @click.option("--preview", is_flag=True, help="Only show what would run.")
 @as_json
 @server_options
 def retry_dead_letters(ids: tuple[int, ...], **options: Any) -> int:
-    """Retry dead letters: those with these ids, or all open ones that fit the filters.
+    """Retry the dead letters with these ids, or all open ones that match the filters.
 
-    Each failed execution is retried once, however many of its nodes are listed. Prints the new
-    executions' ids.
+    Each failed execution is retried once, however many of its nodes are listed. Prints the ids of
+    the new executions.
     """
-    chosen = _chosen(ids, options)
-    more = {"limit": options["limit"], "preview": options["preview"]}
-    items = ask(options, lambda client: client.retry_dead_letters(**chosen, **more))
+    chosen = _selection(ids, options)
+    limits = {"limit": options["limit"], "preview": options["preview"]}
+    items = ask(options, lambda client: client.retry_dead_letters(**chosen, **limits))
     if options["as_json"]:
         print_json({"items": items})
     elif not items:
@@ -151,9 +173,9 @@ def _print_retried(item: Mapping[str, Any]) -> None:
     if "error" in item:
         print(one_line(f"{item['retry_of']}: {item['error'].get('detail')}", 2000), file=sys.stderr)
     elif item["execution_id"] is None:
-        print(
-            f"{item['retry_of']}: {counted(len(item['runs']), 'node')} would run, {len(item['keeps'])} kept"
-        )
+        runs = counted(len(item["runs"]), "node")
+        reused = counted(len(item["keeps"]), "output")
+        print(f"{item['retry_of']}: {runs} would run, {reused} reused")
     else:
         print(item["execution_id"])
 
@@ -164,13 +186,13 @@ def _print_retried(item: Mapping[str, Any]) -> None:
 )
 @click.argument("ids", metavar="[ID…]", nargs=-1, type=int)
 @filters
-@click.option("--all", "everything", is_flag=True, help="All open ones.")
+@click.option("--all", "everything", is_flag=True, help="All open dead letters.")
 @server_options
 def drop_dead_letters(ids: tuple[int, ...], **options: Any) -> None:
-    """Drop dead letters: nobody needs to look at them any more. The executions stay as they are."""
+    """Drop dead letters that need no more attention. The executions stay as they are."""
     from penstock.cli.safe_text import counted
 
-    chosen = _chosen(ids, options)
+    chosen = _selection(ids, options)
 
     async def drop(client: Client) -> int:
         dropped = list(ids) or [item["id"] async for item in client.dead_letters(**chosen)]
@@ -181,11 +203,11 @@ def drop_dead_letters(ids: tuple[int, ...], **options: Any) -> None:
     print(f"{counted(ask(options, drop), 'dead letter')} dropped")
 
 
-def _chosen(ids: tuple[int, ...], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Nothing given must not mean everything."""
-    found = given_filters(options)
-    if not (ids or found or options["everything"]):
-        raise click.UsageError("name ids or a filter, or say --all")
-    if ids and (found or options["everything"]):
-        raise click.UsageError("either ids, or filters and --all")
-    return {"ids": list(ids)} if ids else found
+def _selection(ids: tuple[int, ...], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The selected dead letters; without ids, filters and --all it is an error."""
+    chosen_filters = given_filters(options)
+    if not (ids or chosen_filters or options["everything"]):
+        raise click.UsageError("name ids or a filter, or use --all")
+    if ids and (chosen_filters or options["everything"]):
+        raise click.UsageError("use either ids, or filters and --all")
+    return {"ids": list(ids)} if ids else chosen_filters

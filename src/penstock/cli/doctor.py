@@ -1,4 +1,4 @@
-"""`penstock doctor`: the settings in force, and whether what they name is there."""
+"""`penstock doctor`: prints the settings in force, and checks the servers they name."""
 
 from __future__ import annotations
 
@@ -28,37 +28,43 @@ EPILOG = """Examples:
   penstock doctor --store redis://localhost:6379/0 --database postgresql://localhost/penstock
   penstock doctor --url http://workflows.internal:8000 --json
 
-Exit codes: 0 nothing is wrong; 1 a check failed."""
+Exit codes: 0 no check failed; 1 a check failed."""
 
 
 @click.command(epilog=EPILOG)
-@click.option("--store", metavar="URL", help="Look at this one. Default: PENSTOCK_STORE.")
+@click.option("--store", metavar="URL", help="The store to check. Default: PENSTOCK_STORE.")
 @click.option(
     "--database", metavar="URL", help="With Redis: its PostgreSQL. Default: PENSTOCK_DATABASE."
 )
 @as_json
 @server_options
 def doctor(**options: Any) -> int:
-    """Print the settings in force, secrets hidden, and check them: stores, the server, versions, clocks, lag."""
+    """Print the settings in force, and check stores, server, versions, clocks and lag.
+
+    Secrets in the settings are hidden.
+    """
     from penstock.config import Settings, is_redis
 
     settings = Settings.load({"store": options["store"], "database": options["database"]})
     named = click.get_current_context().get_parameter_source("url") is not ParameterSource.DEFAULT
-    stores = (
-        check_servers(settings)
-        if is_redis(settings.store)
-        else [_store(settings), *_files(settings)]
-    )
-    checks = [_versions(), *stores, *ask(options, lambda client: _server(client, named=named))]
-    if options["as_json"]:
-        shown = [{"check": it.name, "outcome": it.outcome, "text": it.text} for it in checks]
-        print_json({"settings": settings.describe(), "url": options["url"], "checks": shown})
+    checks = [_check_versions()]
+    if is_redis(settings.store):
+        checks += check_servers(settings)
     else:
-        _print(settings.describe(), checks)
+        checks += [_check_store(settings), *_check_files(settings)]
+    checks += ask(options, lambda client: _check_server(client, named=named))
+
+    if options["as_json"]:
+        listed = [
+            {"check": check.name, "outcome": check.outcome, "text": check.text} for check in checks
+        ]
+        print_json({"settings": settings.describe(), "url": options["url"], "checks": listed})
+    else:
+        _print_tables(settings.describe(), checks)
     return int(any(check.outcome == "failed" for check in checks))
 
 
-def _print(settings: Mapping[str, Any], checks: list[Check]) -> None:
+def _print_tables(settings: Mapping[str, Any], checks: list[Check]) -> None:
     from penstock.cli.safe_text import json_text
     from penstock.cli.tables import show_table
 
@@ -71,72 +77,67 @@ def _print(settings: Mapping[str, Any], checks: list[Check]) -> None:
     show_table(["check", "outcome", ""], [list(check) for check in checks])
 
 
-def _versions() -> Check:
+def _check_versions() -> Check:
     from penstock import __version__
 
-    text = f"penstock {__version__}, Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
-    return Check("versions", "ok", text)
+    python = f"Python {platform.python_version()}"
+    sqlite = f"SQLite {sqlite3.sqlite_version}"
+    return Check("versions", "ok", f"penstock {__version__}, {python}, {sqlite}")
 
 
-def _store(settings: Settings) -> Check:
-    """Opened only where it exists already: looking must not make a file."""
+def _check_store(settings: Settings) -> Check:
+    """Open the store, if it exists already: a check must not create a file."""
     from penstock.config import STORE_SCHEMES, hide_password, scheme_of
     from penstock.errors import PenstockError, StoreLocked
     from penstock.stores.installed import is_shared
     from penstock.stores.opening import open_stores
 
-    async def look() -> None:
+    async def open_once() -> None:
         stores = open_stores(settings.store, settings)
         try:
-            if (
-                scheme_of(settings.store) not in STORE_SCHEMES
-            ):  # ours say whether they can be opened before this
+            # Our own stores have said by now whether they can be opened.
+            if scheme_of(settings.store) not in STORE_SCHEMES:
                 await stores.open()
         finally:
             await stores.close()
 
-    shown = hide_password(settings.store)
+    address = hide_password(settings.store)
     path = Path(settings.store.removeprefix("sqlite:///"))
     if settings.store.startswith("sqlite:") and not path.exists():
-        if not path.absolute().parent.is_dir():
-            return Check(
-                "store",
-                "failed",
-                f"{shown}: the folder {path.absolute().parent} doesn't exist; create it",
-            )
-        return Check("store", "ok", f"{shown} isn't there yet; the first start makes it")
+        folder = path.absolute().parent
+        if not folder.is_dir():
+            text = f"{address}: the folder {folder} doesn't exist; create it"
+            return Check("store", "failed", text)
+        return Check("store", "ok", f"{address} doesn't exist yet; the first start creates it")
+
     try:
-        asyncio.run(look())
+        asyncio.run(open_once())
     except StoreLocked as error:
         return Check("store", "note", str(error).partition(";")[0])
     except PenstockError as error:
         return Check("store", "failed", str(error))
+
     alone = "" if is_shared(settings.store) else "; nobody else uses it"
-    return Check("store", "ok", f"{shown} can be opened{alone}")
+    return Check("store", "ok", f"{address} can be opened{alone}")
 
 
-def _files(settings: Settings) -> list[Check]:
-    """Files of a store that other users of this machine may read: those of earlier versions were made so."""
+def _check_files(settings: Settings) -> list[Check]:
+    """Check whether other users may read the store's files, as earlier versions allowed."""
     path = Path(settings.store.removeprefix("sqlite:///"))
     if not settings.store.startswith("sqlite:") or not path.exists():
         return []
     path = path.resolve()
-    files = [
-        each
-        for each in path.parent.glob(f"{glob.escape(path.name)}*")
-        if each.stat().st_mode & 0o077
-    ]
-    if not files:
+    store_files = path.parent.glob(f"{glob.escape(path.name)}*")
+    open_files = [file for file in store_files if file.stat().st_mode & 0o077]
+    if not open_files:
         return [Check("files", "ok", "only this account may read the store's files")]
-    names = ", ".join(each.name for each in sorted(files))
-    return [
-        Check(
-            "files", "note", f"others on this machine may read {names}; chmod go-rwx keeps them out"
-        )
-    ]
+
+    names = ", ".join(file.name for file in sorted(open_files))
+    text = f"other users of this machine may read {names}; forbid it with chmod go-rwx"
+    return [Check("files", "note", text)]
 
 
-async def _server(client: Client, *, named: bool) -> list[Check]:
+async def _check_server(client: Client, *, named: bool) -> list[Check]:
     from penstock.errors import PenstockError, Unreachable
 
     before = datetime.now(UTC)
@@ -144,51 +145,50 @@ async def _server(client: Client, *, named: bool) -> list[Check]:
         async with asyncio.timeout(TIMEOUT_SECONDS):
             health = await client.health()
     except TimeoutError:
-        return [
-            Check("server", "failed", f"{client.url} didn't answer within {TIMEOUT_SECONDS:g} s")
-        ]
+        text = f"{client.url} didn't answer within {TIMEOUT_SECONDS:g} s"
+        return [Check("server", "failed", text)]
     except Unreachable as error:
         return [Check("server", "failed" if named else "note", str(error))]
     except PenstockError as error:
         return [Check("server", "failed", str(error))]
-    bad = [
-        f"{name} ({check['detail']})" if "detail" in check else name
-        for name, check in health.get("checks", {}).items()
-        if not check.get("ok")
-    ]
-    text = f"{client.url} answers" + (f", but not well: {', '.join(bad)}" if bad else "")
-    found = [
-        Check("server", "failed" if bad else "ok", text),
-        _server_version(health),
-        _clock(health, before),
-    ]
-    return [check for check in found if check is not None]
+
+    failing: list[str] = []
+    for name, check in health.get("checks", {}).items():
+        if not check.get("ok"):
+            detail = f" ({check['detail']})" if "detail" in check else ""
+            failing.append(f"{name}{detail}")
+
+    if failing:
+        text = f"{client.url} answers, but these checks fail: {', '.join(failing)}"
+        answer = Check("server", "failed", text)
+    else:
+        answer = Check("server", "ok", f"{client.url} answers")
+    checks = [answer, _check_server_version(health), _check_clock(health, before)]
+    return [check for check in checks if check is not None]
 
 
-def _server_version(health: Mapping[str, Any]) -> Check | None:
+def _check_server_version(health: Mapping[str, Any]) -> Check | None:
     from penstock import __version__
 
     theirs = health.get("version")
     if theirs is None:
         return None
-    same = theirs == __version__
-    return Check(
-        "server version",
-        "ok" if same else "note",
-        f"{theirs}" + ("" if same else f"; here it is {__version__}"),
-    )
+    if theirs == __version__:
+        return Check("server version", "ok", f"{theirs}")
+    return Check("server version", "note", f"{theirs}; here it is {__version__}")
 
 
-def _clock(health: Mapping[str, Any], before: datetime) -> Check | None:
-    """The server looked at its clock between our two looks; only what lies outside of these is a difference."""
+def _check_clock(health: Mapping[str, Any], before: datetime) -> Check | None:
+    """Compare the server's clock, read between `before` and now, with ours.
+
+    Only what lies outside of these two times is a difference.
+    """
     if "time" not in health:
         return None
-    after, theirs = datetime.now(UTC), datetime.fromisoformat(health["time"])
+    after = datetime.now(UTC)
+    theirs = datetime.fromisoformat(health["time"])
     seconds = max((before - theirs).total_seconds(), (theirs - after).total_seconds(), 0.0)
     if seconds <= CLOCK_SECONDS_MAX:
         return Check("clock", "ok", "the server's clock agrees with this one")
-    return Check(
-        "clock",
-        "note",
-        f"the server's clock differs by {seconds:.0f} s; times in lists are the server's",
-    )
+    text = f"the server's clock differs by {seconds:.0f} s; times in lists are the server's"
+    return Check("clock", "note", text)

@@ -43,12 +43,14 @@ NODES_SHOWN = 200
     help="Repeatable.",
 )
 @click.option("--workflow", metavar="NAME")
-@click.option("--version", type=int, metavar="N", help="Of that version only.")
+@click.option("--version", type=int, metavar="N", help="Only executions of this version.")
 @click.option(
-    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Repeatable; all must fit."
+    "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Repeatable; all must match."
 )
-@click.option("--since", metavar="TIME", help="Created then or later, e.g. 2026-01-31T12:00:00Z.")
-@click.option("--until", metavar="TIME", help="Created before.")
+@click.option(
+    "--since", metavar="TIME", help="Created at or after this time, e.g. 2026-01-31T12:00:00Z."
+)
+@click.option("--until", metavar="TIME", help="Created before this time.")
 @click.option("--text", metavar="TEXT", help="A part of the id or of the workflow's name.")
 @click.option(
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
@@ -65,12 +67,11 @@ def list_executions(**options: Any) -> None:
         "labels": read_labels(options["labels"]),
     }
 
-    async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
-        return await gather(
-            client.executions(**filters, limit=options["limit"] + 1), options["limit"]
-        )
+    async def read_page(client: Client) -> tuple[list[dict[str, Any]], bool]:
+        executions = client.executions(**filters, limit=options["limit"] + 1)
+        return await gather(executions, options["limit"])
 
-    items, more = ask(options, listed)
+    items, has_more = ask(options, read_page)
     if options["as_json"]:
         print_json({"items": items})
         return
@@ -79,27 +80,28 @@ def list_executions(**options: Any) -> None:
     if not items:
         print("No executions.", file=sys.stderr)
         return
-    show_table(
-        ["id", "workflow", "state", "created", "took", "note"], [_row(item) for item in items]
-    )
-    if more:
+    columns = ["id", "workflow", "state", "created", "took", "note"]
+    show_table(columns, [_execution_row(item) for item in items])
+    if has_more:
         print("There are more; --limit shows them.", file=sys.stderr)
 
 
-def _row(item: dict[str, Any]) -> list[str]:
+def _execution_row(item: dict[str, Any]) -> list[str]:
     from penstock.cli.safe_text import duration
 
     took = seconds_between(item["started_at"] or item["created_at"], item["finished_at"])
     error = item["error"]
-    prefix = f"{error['node_id']}: " if error and error.get("node_id") else ""
-    note = prefix + error["message"] if error else labels_text(item["labels"])
-    name = f"{item['workflow']}@{item['version']}"
-    created = short_time(item["created_at"])
+    if not error:
+        note = labels_text(item["labels"])
+    elif error.get("node_id"):
+        note = f"{error['node_id']}: {error['message']}"
+    else:
+        note = error["message"]
     return [
         item["execution_id"],
-        name,
+        f"{item['workflow']}@{item['version']}",
         item["state"],
-        created,
+        short_time(item["created_at"]),
         "" if took is None else duration(took),
         note,
     ]
@@ -119,9 +121,9 @@ def _row(item: dict[str, Any]) -> list[str]:
 @as_json
 @server_options
 def show(execution_id: str, **options: Any) -> None:
-    """Show the execution ID: its nodes, what failed and why, its output."""
+    """Show the execution ID: its nodes, its failures and its output."""
 
-    async def shown(client: Client) -> None:
+    async def show_execution(client: Client) -> None:
         handle = client.execution(execution_id)
         result = await handle.status()
         if options["as_json"]:
@@ -136,7 +138,7 @@ def show(execution_id: str, **options: Any) -> None:
         with chosen_screen(plain=False, no_color=False) as screen:
             screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
 
-    ask(options, shown)
+    ask(options, show_execution)
 
 
 def _print_head(result: Result) -> None:
@@ -145,25 +147,25 @@ def _print_head(result: Result) -> None:
 
     view = result.view
     print(one_line(f"{result.workflow}@{result.version}  {result.execution_id}  {result.state}"))
-    told = {
+    facts = {
         "created": short_time(view["created_at"]),
         "labels": labels_text(view["labels"]),
         "retry of": view.get("retry_of"),
     }
-    for name, value in told.items():
+    for name, value in facts.items():
         if value:
             print(one_line(f"{name} {value}"))
     print()
+
     nodes = list(result.nodes.items())
-    show_table(
-        ["state", "node", "try", "took", "note"], [_node_row(*item) for item in nodes[:NODES_SHOWN]]
-    )
+    rows = [_node_row(node_id, node) for node_id, node in nodes[:NODES_SHOWN]]
+    show_table(["state", "node", "try", "took", "note"], rows)
     if len(nodes) > NODES_SHOWN:
         print(f"and {len(nodes) - NODES_SHOWN:,} more; --json shows all")
     print(flush=True)
 
 
-def _node_row(name: str, node: dict[str, Any]) -> list[object]:
+def _node_row(node_id: str, node: dict[str, Any]) -> list[object]:
     from penstock.cli.safe_text import duration
     from penstock.engine.reasons import Reason, reason_text
 
@@ -176,7 +178,7 @@ def _node_row(name: str, node: dict[str, Any]) -> list[object]:
         note = reason_text(node["reason"])
     return [
         node["state"],
-        name,
+        node_id,
         node["attempt"] or "",
         "" if took is None else duration(took),
         note,
@@ -190,32 +192,33 @@ def _node_row(name: str, node: dict[str, Any]) -> list[object]:
   penstock results 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b | jq .total
   penstock results 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --node letter
 
-Exit codes: 0 it completed; 1 it didn't, or not yet: what there is was printed."""
+Exit codes: 0 it completed; 1 it did not complete, or not yet: the output so far is printed."""
 )
 @click.argument("execution_id", metavar="ID")
-@click.option("--node", metavar="NODE", help="The output of this node instead of the workflow's.")
+@click.option(
+    "--node", metavar="NODE", help="Print the output of this node instead of the workflow's."
+)
 @as_json
 @server_options
 def results(execution_id: str, node: str | None, **options: Any) -> int:
     """Print the output of the execution ID as JSON.
 
-    With --json everything: the state, the outputs of all nodes, the error.
+    With --json, print everything: the state, the outputs of all nodes, and the error.
     """
     from penstock.cli.reading import Refused
     from penstock.cli.safe_text import json_text, one_line
 
-    found = ask(options, lambda client: client.execution(execution_id).results())
+    answer = ask(options, lambda client: client.execution(execution_id).results())
     if options["as_json"]:
-        print_json(found)
+        print_json(answer)
     elif node is None:
-        print(json_text(found["output"], indent=2))
-    elif node in found["outputs"]:
-        print(json_text(found["outputs"][node], indent=2))
+        print(json_text(answer["output"], indent=2))
+    elif node in answer["outputs"]:
+        print(json_text(answer["outputs"][node], indent=2))
     else:
-        raise Refused(
-            f"node {node!r} has no output in execution {execution_id}; 'penstock show' tells how it stands"
-        )
-    if not found["completed"]:
-        error = f": {found['error']['message']}" if found["error"] else ""
-        print(one_line(f"the execution is {found['state']}{error}", 2000), file=sys.stderr)
-    return int(not found["completed"])
+        message = f"node {node!r} has no output in execution {execution_id}"
+        raise Refused(f"{message}; 'penstock show {execution_id}' shows its state")
+    if not answer["completed"]:
+        error = f": {answer['error']['message']}" if answer["error"] else ""
+        print(one_line(f"the execution is {answer['state']}{error}", 2000), file=sys.stderr)
+    return int(not answer["completed"])

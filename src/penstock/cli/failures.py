@@ -32,8 +32,10 @@ GROUPED_MAX = 10_000
 @click.option("--handler", metavar="NAME")
 @click.option("--category", metavar="NAME", help="Of the error: http, llm, handler, timeout, …")
 @click.option("--text", metavar="TEXT", help="A part of the error's message.")
-@click.option("--since", metavar="TIME", help="Failed then or later, e.g. 2026-01-31T12:00:00Z.")
-@click.option("--until", metavar="TIME", help="Failed before.")
+@click.option(
+    "--since", metavar="TIME", help="Failed at or after this time, e.g. 2026-01-31T12:00:00Z."
+)
+@click.option("--until", metavar="TIME", help="Failed before this time.")
 @click.option(
     "--group", is_flag=True, help="Count them by workflow, node and category (the newest 10,000)."
 )
@@ -47,10 +49,10 @@ def errors(**options: Any) -> None:
     filters = {name: options[name] for name in FILTERS}
     limit = GROUPED_MAX if options["group"] else options["limit"]
 
-    async def listed(client: Client) -> tuple[list[dict[str, Any]], bool]:
+    async def read_page(client: Client) -> tuple[list[dict[str, Any]], bool]:
         return await gather(client.errors(**filters, limit=limit + 1), limit)
 
-    items, more = ask(options, listed)
+    items, has_more = ask(options, read_page)
     if options["group"]:
         items = _grouped(items)
     if options["as_json"]:
@@ -66,12 +68,12 @@ def errors(**options: Any) -> None:
         show_table(columns, [_group_row(item) for item in items])
     else:
         columns = ["at", "execution", "workflow", "node", "tries", "error"]
-        show_table(columns, [_row(item) for item in items], whole=("execution",))
-    if more:
+        show_table(columns, [_error_row(item) for item in items], whole=("execution",))
+    if has_more:
         print("There are more; --limit shows them.", file=sys.stderr)
 
 
-def _row(item: Mapping[str, Any]) -> list[object]:
+def _error_row(item: Mapping[str, Any]) -> list[object]:
     workflow = f"{item['workflow']}@{item['version']}"
     error = f"{item['category']}: {item['message']}"
     return [
@@ -85,25 +87,29 @@ def _row(item: Mapping[str, Any]) -> list[object]:
 
 
 def _grouped(items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The most frequent first; the newest of each group stands for it."""
+    """Groups of errors, the most frequent first, each with its newest error."""
     counts: Counter[tuple[Any, ...]] = Counter()
     newest: dict[tuple[Any, ...], Mapping[str, Any]] = {}
     for item in items:
         group = (item["workflow"], item["node_id"], item["category"])
         counts[group] += 1
         newest.setdefault(group, item)
-    return [
-        {
-            "count": count,
-            "workflow": group[0],
-            "node_id": group[1],
-            "category": group[2],
-            "newest_at": newest[group]["at"],
-            "message": newest[group]["message"],
-            "execution_id": newest[group]["execution_id"],
-        }
-        for group, count in counts.most_common()
-    ]
+
+    groups = []
+    for group, count in counts.most_common():
+        error = newest[group]
+        groups.append(
+            {
+                "count": count,
+                "workflow": error["workflow"],
+                "node_id": error["node_id"],
+                "category": error["category"],
+                "newest_at": error["at"],
+                "message": error["message"],
+                "execution_id": error["execution_id"],
+            }
+        )
+    return groups
 
 
 def _group_row(item: Mapping[str, Any]) -> list[object]:

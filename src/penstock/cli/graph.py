@@ -22,18 +22,19 @@ EPILOG = """Examples:
     type=click.Choice(["text", "mermaid", "dot"]),
     default="text",
     show_default=True,
-    help="text for people, mermaid for Markdown pages, dot for Graphviz.",
+    help="text for people, mermaid for Markdown, dot for Graphviz.",
 )
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def graph(file: str, form: str, *, debug: bool) -> None:  # noqa: ARG001 -- the app looks at it
-    """Draw the workflow in FILE: which node waits for which. Handlers needn't be there."""
+    """Draw the nodes and dependencies of the workflow in FILE. Handlers need not be installed."""
     from penstock.cli import diagrams, reading
     from penstock.config import Settings
 
     limits = reading.document_limits(Settings.load())
     document = reading.read_file(file, limits)
-    plan = reading.compile_file(
+    compiled = reading.compile_file(
         file, document, allow_unknown_handlers=True, limits=limits, checked=True
-    ).plan
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
-    sys.stdout.writelines(line + "\n" for line in diagrams.FORMATS[form](plan))
+    )
+    # An ASCII terminal shows ? instead of failing.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.stdout.writelines(line + "\n" for line in diagrams.FORMATS[form](compiled.plan))

@@ -1,4 +1,7 @@
-"""Ctrl-C (and SIGTERM, and a closed terminal): the first asks politely, the second ends the process at once."""
+"""Signals that stop a command: Ctrl-C, SIGTERM, and a closed terminal.
+
+The first one asks the command to stop; the second one ends the process at once.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ SIGNALS = [
 
 
 class Interrupt:
-    """While it is entered, `requested` is set by the first signal; `at_once` runs before the second one's exit.
+    """Signal handlers: the first signal sets `requested`, the second one ends the process.
 
-    These are Python's own handlers, not the loop's: a handler that blocks the loop mustn't be able to hold the process.
+    `at_once` is called before that. These are Python's own signal handlers, not those of the
+    event loop: a task handler that blocks the loop must not be able to keep the process alive.
     """
 
     def __init__(self, at_once: Callable[[], None]) -> None:
@@ -35,10 +39,11 @@ class Interrupt:
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         if threading.current_thread() is threading.main_thread():
-            # One that is ignored stays so: that is how `nohup`, and a shell that starts a
-            # background job, ask for it.
-            heard = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-            self._before = {number: signal.signal(number, self._on_signal) for number in heard}
+            # Ignored signals stay ignored: `nohup` relies on it, and so does a shell that starts
+            # a background job.
+            for number in SIGNALS:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._on_signal)
         return self
 
     def __exit__(
@@ -48,7 +53,7 @@ class Interrupt:
             signal.signal(number, handler)
 
     def request(self, number: int) -> None:
-        """As if this signal had come, if none has."""
+        """Act as if this signal had come, unless one has come already."""
         if self.signal is None:
             self.signal = number
             if self._loop is not None:

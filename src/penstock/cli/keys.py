@@ -21,7 +21,7 @@ EPILOG = """Examples:
   penstock keys list
   penstock keys revoke 3f0c9a1be274"""
 SCOPES = ["read", "submit", "operate", "admin"]
-"""As in service/keys.py, which the help needn't load."""
+"""The same as in service/keys.py, which the help need not import."""
 
 _store = click.option(
     "--store", metavar="URL", help="Default: PENSTOCK_STORE, or sqlite:///penstock.db."
@@ -32,9 +32,9 @@ _debug = click.option("--debug", is_flag=True, help="Show tracebacks.")
 
 @click.group(epilog=EPILOG)
 def keys() -> None:
-    """API keys: who may use a service that isn't bound to loopback.
+    """Manage API keys, which a service needs that isn't bound to loopback.
 
-    They are read from and written to the store itself, also while a server has it open.
+    They are read from and written to the store itself, even while a server has it open.
     """
 
 
@@ -45,10 +45,10 @@ def keys() -> None:
     multiple=True,
     required=True,
     type=click.Choice(SCOPES),
-    help="What it may: each includes those before it. Repeatable.",
+    help="What it allows: each scope includes those before it. Repeatable.",
 )
 @click.option(
-    "--name", help="What it is for; lists and the audit log show it. Default: its scopes."
+    "--name", help="What the key is for, shown in lists and the audit log. Default: its scopes."
 )
 @_store
 @_json
@@ -61,19 +61,19 @@ def create(
     as_json: bool,
     debug: bool,  # noqa: ARG001 -- the app looks at it
 ) -> None:
-    """Make a key and print it. It is shown this once: the store has only its hash."""
+    """Create a key and print it. It is shown only once: the store has only its hash."""
     from penstock.service.keys import check_key
 
-    called = " ".join(scopes) if name is None else name
-    check_key(called, scopes)  # before a store is opened: a mistake leaves no file behind
-    key, token = _with_keys(store, lambda keys: keys.create(called, scopes), make=True)
+    key_name = " ".join(scopes) if name is None else name
+    # Before a store is opened, so that a mistake leaves no file behind.
+    check_key(key_name, scopes)
+    key, token = _with_keys(store, lambda keys: keys.create(key_name, scopes), make=True)
     if as_json:
         _print_json({"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token})
         return
     print(token, flush=True)
-    print(
-        f"Keep it: it is not shown again. 'penstock keys revoke {key.id}' ends it.", file=sys.stderr
-    )
+    hint = f"Save it: it is not shown again. 'penstock keys revoke {key.id}' revokes it."
+    print(hint, file=sys.stderr)
 
 
 @keys.command("list", epilog="Example:\n\n\b\n  penstock keys list --json | jq '.items[].name'")
@@ -81,12 +81,13 @@ def create(
 @_json
 @_debug
 def list_keys(store: str | None, *, as_json: bool, debug: bool) -> None:  # noqa: ARG001
-    """All keys, revoked ones too, the oldest first."""
-    found = _with_keys(store, lambda keys: keys.list())
+    """List all keys, also revoked ones, the oldest first."""
+    all_keys = _with_keys(store, lambda keys: keys.list())
     if as_json:
-        _print_json({"items": [_shown(key) for key in found]})
+        _print_json({"items": [_key_view(key) for key in all_keys]})
         return
-    _print_table([("ID", "SCOPES", "CREATED", "REVOKED", "NAME"), *[_row(key) for key in found]])
+    head = ("ID", "SCOPES", "CREATED", "REVOKED", "NAME")
+    _print_table([head, *[_key_row(key) for key in all_keys]])
 
 
 @keys.command(epilog="Example:\n\n\b\n  penstock keys revoke 3f0c9a1be274")
@@ -94,14 +95,15 @@ def list_keys(store: str | None, *, as_json: bool, debug: bool) -> None:  # noqa
 @_store
 @_debug
 def revoke(key_id: str, store: str | None, *, debug: bool) -> None:  # noqa: ARG001
-    """End a key. A running server stops taking it within two seconds."""
+    """Revoke a key. A running server stops accepting it within two seconds."""
     from penstock.errors import NotFound
 
-    if key_id.startswith("pk_"):  # whoever finds a leaked key has the whole of it
+    # A leaked key is at hand as a whole; its second part is the id.
+    if key_id.startswith("pk_"):
         key_id = key_id.split("_")[1]
     if not _with_keys(store, lambda keys: keys.revoke(key_id)):
         raise NotFound(
-            f"there is no key {key_id} that could be revoked; 'penstock keys list' shows what there is"
+            f"there is no key {key_id} that could be revoked; 'penstock keys list' lists the keys"
         )
     print(f"revoked {key_id}")
 
@@ -121,27 +123,31 @@ def _with_keys(
     return asyncio.run(call())
 
 
-def _shown(key: ApiKey) -> dict[str, Any]:
+def _key_view(key: ApiKey) -> dict[str, Any]:
     from penstock.orchestrator.view import time_text
 
-    times = {"created_at": time_text(key.created_at), "revoked_at": time_text(key.revoked_at)}
-    return {"id": key.id, "name": key.name, "scopes": list(key.scopes), **times}
+    return {
+        "id": key.id,
+        "name": key.name,
+        "scopes": list(key.scopes),
+        "created_at": time_text(key.created_at),
+        "revoked_at": time_text(key.revoked_at),
+    }
 
 
-def _row(key: ApiKey) -> tuple[str, ...]:
+def _key_row(key: ApiKey) -> tuple[str, ...]:
     from penstock.cli.safe_text import one_line
 
-    shown = _shown(key)
-    times = [(shown[at] or "-")[:19].replace("T", " ") for at in ("created_at", "revoked_at")]
+    view = _key_view(key)
+    times = [(view[at] or "-")[:19].replace("T", " ") for at in ("created_at", "revoked_at")]
     return key.id, " ".join(key.scopes), *times, one_line(key.name)
 
 
 def _print_table(rows: list[tuple[str, ...]]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        print("  ".join(cells).rstrip())
 
 
 def _print_json(value: dict[str, Any]) -> None:

@@ -1,4 +1,7 @@
-"""The live table. Rich is imported with this module, and so only where there is a terminal."""
+"""The live table of nodes on a terminal.
+
+Rich is imported by this module, and so only where there is a terminal.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +24,9 @@ from penstock.cli.screens import Spans
 from penstock.engine.states import NodeState
 
 CHROME_LINES = 7
-"""Title, head of the table, counts, bar, and air."""
+"""Lines for title, head of the table, counts, bar, and space between them."""
 HANDLER_COLUMN_FROM = 100
-"""Columns of a terminal in which the handler's name has room too."""
+"""The width of a terminal that has room for the handler's name."""
 
 STYLES = {
     "PENDING": ("·", "dim"),
@@ -38,13 +41,13 @@ STYLES = {
     "PAUSED": ("‖", "yellow"),
 }
 COLUMNS = {"state": 11, "node": 4, "handler": 7, "try": 3, "time": 8, "note": 0}
-"""And how wide each is at least, so that the table doesn't jump when a value comes."""
+"""The minimal width of each column, so that the table doesn't jump when a value comes."""
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_A_SECOND = 10
 
 
 class LiveScreen:
-    """A table of the nodes that is drawn again in place, a bar below it."""
+    """A table of the nodes with a progress bar below, redrawn in place."""
 
     shows_details = True
 
@@ -84,7 +87,7 @@ class LiveScreen:
         self._live.start(refresh=True)
 
     def changed(self, row: Row | None) -> None:
-        """Drawn with the next tick: a node may change many times between two."""
+        """Wait for the next tick: a node may change many times between two ticks."""
 
     def tick(self) -> None:
         if self._live is not None:
@@ -103,16 +106,18 @@ class LiveScreen:
         for spans in lines:
             line = Text.assemble(*((clean(text), style) for text, style in spans))
             indent = len(line.plain) - len(line.plain.lstrip())
-            self._console.print(
-                Padding(line[indent:], (0, 0, 0, indent), expand=False) if line else ""
-            )
+            if line:
+                padded = Padding(line[indent:], (0, 0, 0, indent), expand=False)
+                self._console.print(padded)
+            else:
+                self._console.print("")
 
     def notice(self, text: str) -> None:
         self._notice = text
         self.tick()
 
     def stray(self, text: str) -> None:
-        """Whole lines go above the table; the rest waits for its end."""
+        """Print whole lines above the table; the rest waits until its line is complete."""
         *lines, self._partial = (self._partial + text).split("\n")
         for line in lines:
             self._console.print(Text(clean(line)), soft_wrap=True)
@@ -129,6 +134,7 @@ class LiveScreen:
         now = self._clock()
         self._console.size = self._size()
         rows = choose_rows(progress, max(1, self._console.height - CHROME_LINES))
+
         parts: list[RenderableType] = [self._title(progress, now), Text(), self._table(rows, now)]
         hidden = len(progress.rows) - len(rows)
         if hidden:
@@ -150,22 +156,12 @@ class LiveScreen:
 
     def _table(self, rows: list[Row], now: float) -> Table:
         width = self._console.width
-        columns = [
-            column for column in COLUMNS if column != "handler" or width >= HANDLER_COLUMN_FROM
-        ]
+        columns = list(COLUMNS)
+        if width < HANDLER_COLUMN_FROM:
+            columns.remove("handler")
         lines = [self._cells(row, now) for row in rows]
-        # Rich would narrow all columns alike for a long note; here the note gets what the others
-        # leave.
-        width_max = {"node": max(12, width // 3), "handler": 24}
-        widths = {
-            name: min(
-                max([COLUMNS[name], *(cells[name].cell_len for cells in lines)]),
-                width_max.get(name, width),
-            )
-            for name in columns
-            if name != "note"
-        }
-        widths["note"] = max(1, width - sum(widths.values()) - 2 * len(columns))
+        widths = _column_widths(columns, lines, width)
+
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
         for name in columns:
             justify: JustifyMethod = "right" if name in ("try", "time") else "left"
@@ -173,6 +169,7 @@ class LiveScreen:
             table.add_column(
                 head, width=widths[name], no_wrap=True, overflow="ellipsis", justify=justify
             )
+
         for cells in lines:
             cells["note"].plain = _middle_out(cells["note"].plain, widths["note"])
             table.add_row(*(cells[name] for name in columns))
@@ -182,21 +179,26 @@ class LiveScreen:
         glyph, style = STYLES[row.state]
         if row.state == NodeState.RUNNING:
             glyph = _spinner(now)
-        quiet = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
-        seconds = row.seconds(now)
-        again = row.attempt > 1 or row.state == NodeState.RETRYING
+        name_style = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
         note_style = style if row.state in (NodeState.FAILED, NodeState.RETRYING) else "dim"
+
+        tries = ""
+        if row.attempt > 1 or row.state == NodeState.RETRYING:
+            tries = f"{row.attempt}/{row.attempts_max}"
+        seconds = row.seconds(now)
+        took = "" if seconds is None else duration(seconds)
         return {
             "state": Text(f"{glyph} {row.state.lower()}", style=style),
-            "node": Text(one_line(row.name), style=quiet),
+            "node": Text(one_line(row.name), style=name_style),
             "handler": Text(one_line(row.handler), style="dim"),
-            "try": Text(f"{row.attempt}/{row.attempts_max}" if again else "", style="yellow"),
-            "time": Text("" if seconds is None else duration(seconds), style="dim"),
+            "try": Text(tries, style="yellow"),
+            "time": Text(took, style="dim"),
             "note": Text(row.note(now), style=note_style),
         }
 
     def _bar(self, progress: Progress, now: float) -> Table:
-        total, done = len(progress.rows), progress.done
+        total = len(progress.rows)
+        done = progress.done
         failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
         style = "red" if failed else "green"
         bar = ProgressBar(
@@ -206,11 +208,13 @@ class LiveScreen:
             complete_style=style,
             finished_style=style,
         )
+
         line = Text.assemble(f"{done:,}/{total:,}", (f"  {duration(progress.seconds(now))}", "dim"))
         for state in (NodeState.FAILED, *ACTIVE, NodeState.QUEUED, *ENDED):
             if count := progress.count(state):
                 line.append("  ")
                 line.append(f"{count:,} {state.lower()}", style=STYLES[state][1])
+
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)
         grid.add_column(no_wrap=True, overflow="ellipsis")
@@ -218,11 +222,27 @@ class LiveScreen:
         return grid
 
 
+def _column_widths(columns: list[str], lines: list[dict[str, Text]], width: int) -> dict[str, int]:
+    """Widths of the columns; the note gets what the others leave.
+
+    Rich would narrow all columns alike for a long note.
+    """
+    width_max = {"node": max(12, width // 3), "handler": 24}
+    widths: dict[str, int] = {}
+    for name in columns:
+        if name != "note":
+            longest = max([COLUMNS[name], *(cells[name].cell_len for cells in lines)])
+            widths[name] = min(longest, width_max.get(name, width))
+    widths["note"] = max(1, width - sum(widths.values()) - 2 * len(columns))
+    return widths
+
+
 def _middle_out(text: str, width: int) -> str:
-    """The ends of a message say most: what was tried, and what came of it."""
+    """Shorten a message in its middle: its ends say what was tried and what came of it."""
     if cell_len(text) <= width:
         return text
-    head, tail = width // 2, width - width // 2 - 1
+    head = width // 2
+    tail = width - width // 2 - 1
     return f"{text[:head]}…{text[len(text) - tail :]}"
 
 
@@ -231,5 +251,6 @@ def _spinner(now: float) -> str:
 
 
 def _fitted(text: Text) -> Text:
-    text.no_wrap, text.overflow = True, "ellipsis"
+    text.no_wrap = True
+    text.overflow = "ellipsis"
     return text

@@ -1,4 +1,4 @@
-"""`penstock migrate`: the tables that Penstock needs in PostgreSQL."""
+"""`penstock migrate`: creates and updates the tables in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -19,16 +19,19 @@ EPILOG = """Examples:
     "--partitions",
     type=int,
     metavar="N",
-    help="For a new database: how many parts. Default: 8; fixed then.",
+    help="For a new database: the number of partitions, fixed from then on. Default: 8.",
 )
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-def migrate(database: str | None, partitions: int | None, *, debug: bool) -> None:  # noqa: ARG001 -- the app looks at it
+def migrate(
+    database: str | None,
+    partitions: int | None,
+    *,
+    debug: bool,  # noqa: ARG001 -- the app looks at it
+) -> None:
     """Create or update the tables in PostgreSQL.
 
-    Once before the first start and after each update of Penstock.
-
-    Doing it again does no harm, nor do several at once. SQLite files need none: they are made when
-    they are opened.
+    Run it once before the first start, and after each update of Penstock. Running it again, or
+    several times at once, does no harm. SQLite files don't need it.
     """
     from penstock.config import Settings, hide_password
     from penstock.errors import SettingsError
@@ -38,7 +41,7 @@ def migrate(database: str | None, partitions: int | None, *, debug: bool) -> Non
     )
     if settings.database is None:
         raise SettingsError(
-            "which database? name it with --database postgresql://…, or PENSTOCK_DATABASE"
+            "no database is set; name one with --database postgresql://…, or PENSTOCK_DATABASE"
         )
     run_migration(settings.database, settings.partitions)
     print(f"{hide_password(settings.database)} is up to date")
@@ -51,6 +54,6 @@ def run_migration(database: str, partitions: int | None) -> None:
         from penstock.stores.postgres.migrating import migrate as migrate_database
     except ModuleNotFoundError as error:
         raise SettingsError(
-            f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it"
+            f"PostgreSQL needs {error.name}; install it with pip install 'penstock[scale]'"
         ) from None
     migrate_database(database, partitions)

@@ -1,6 +1,6 @@
-"""An execution as it is watched: one row per node, kept up to date by its events.
+"""The progress of a watched execution: one row per node, updated by its live events.
 
-Knows nothing of screens.
+It knows nothing about screens.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Row:
     state: str = NodeState.PENDING
     attempt: int = 0
     started_at: float | None = None
-    """When its first attempt started: a node that is tried again hasn't begun anew."""
+    """When its first attempt started; retries don't change it."""
     changed_at: float | None = None
     due_at: float | None = None
     reason: str | None = None
@@ -41,20 +41,16 @@ class Row:
         """How long it has run, or ran; None if it never did."""
         if self.started_at is None:
             return None
-        return (
-            (self.changed_at or now) - self.started_at
-            if self.state in NODE_ENDS
-            else now - self.started_at
-        )
+        if self.state in NODE_ENDS:
+            return (self.changed_at or now) - self.started_at
+        return now - self.started_at
 
     def note(self, now: float) -> str:
         if self.state == NodeState.RETRYING:
-            again = (
-                f"again in {duration(self.due_at - now)}"
-                if self.due_at and self.due_at > now
-                else "again now"
-            )
-            return f"{again}: {one_line(self.message or self.reason or '')}"
+            when = "now"
+            if self.due_at and self.due_at > now:
+                when = f"in {duration(self.due_at - now)}"
+            return f"again {when}: {one_line(self.message or self.reason or '')}"
         if self.state == NodeState.FAILED:
             return one_line(self.message or reason_text(self.reason))
         if self.reason == Reason.CANCELLED:
@@ -66,21 +62,19 @@ class Row:
 
 class Progress:
     def __init__(self, plan: Plan, execution_id: str, created_at: float) -> None:
-        self.workflow, self.execution_id = plan.name, execution_id
+        self.workflow = plan.name
+        self.execution_id = execution_id
         self.state = "PENDING"
         self.started_at: float = created_at
         self.finished_at: float | None = None
-        self.rows = {
-            node.node_id: Row(
-                node.node_id,
-                node.handler,
-                node.condition.source if node.condition else "",
-                node.retry.max_attempts,
-            )
-            for node in plan.nodes
-        }
+        self.rows: dict[str, Row] = {}
+        for node in plan.nodes:
+            condition = node.condition.source if node.condition else ""
+            row = Row(node.node_id, node.handler, condition, node.retry.max_attempts)
+            self.rows[node.node_id] = row
+
         self.by_state: dict[str, dict[str, Row]] = {state: {} for state in NodeState}
-        """Each in the order in which the nodes got there."""
+        """The nodes of each state, in the order in which they entered it."""
         self.by_state[NodeState.PENDING] = dict(self.rows)
         self._failures: dict[tuple[str, int], tuple[str, float | None]] = {}
 
@@ -95,22 +89,30 @@ class Progress:
         return max(0.0, (self.finished_at or now) - self.started_at)
 
     def apply(self, event: Mapping[str, Any]) -> Row | None:
-        """One line of the history; answers the node's row, or None if it is about the execution."""
+        """Apply one history line; returns the node's row, or None for a line of the execution."""
         at = datetime.fromisoformat(event["at"]).timestamp()
         if event["node_id"] is None:
             self._move_execution(event["to"], at)
             return None
+
         row = self.rows.get(event["node_id"])
-        if row is None:  # a node that the execution gained while it runs
-            row = self.rows[event["node_id"]] = Row(event["node_id"])
+        if row is None:
+            # The execution gained this node while it runs.
+            row = Row(event["node_id"])
+            self.rows[event["node_id"]] = row
         self._move(row, event["to"])
-        row.attempt, row.reason, row.changed_at = event["attempt"], event["reason"], at
+        row.attempt = event["attempt"]
+        row.reason = event["reason"]
+        row.changed_at = at
+
         if row.state == NodeState.RETRYING and row.attempts_max:
             row.attempts_max = _attempts_max(row)
         self._explain(row)
         if row.state == NodeState.RUNNING:
-            row.due_at, row.message = None, ""
-            row.started_at = at if row.started_at is None else row.started_at
+            row.due_at = None
+            row.message = ""
+            if row.started_at is None:
+                row.started_at = at
         return row
 
     def _move(self, row: Row, state: str) -> None:
@@ -126,50 +128,55 @@ class Progress:
             self.finished_at = at
 
     def lacks(self, row: Row) -> bool:
-        """Whether `learn` has something to say about this row."""
+        """Whether `learn` could add the message of this row's failure."""
         return row.state in FAULTY and (row.name, row.attempt) not in self._failures
 
     def learn(self, runs: Mapping[str, NodeRun]) -> None:
-        """What events don't carry: the messages of failures, and when the next attempt is due."""
+        """Add what events lack: messages of failures, and when the next attempt is due."""
         for run in runs.values():
             for failure in run.failures:
                 due_at = run.due_at if failure.attempt == run.attempt else None
-                self._failures.setdefault(
-                    (run.node_id, failure.attempt), (failure.error.message, due_at)
-                )
-            if run.failures and (row := self.rows.get(run.node_id)):
+                key = (run.node_id, failure.attempt)
+                self._failures.setdefault(key, (failure.error.message, due_at))
+
+            row = self.rows.get(run.node_id)
+            if run.failures and row:
                 self._explain(row)
 
     def _explain(self, row: Row) -> None:
         if row.state in FAULTY:
-            row.message, row.due_at = self._failures.get(
-                (row.name, row.attempt), (row.message, None)
-            )
+            unexplained = (row.message, None)
+            failure = self._failures.get((row.name, row.attempt), unexplained)
+            row.message, row.due_at = failure
 
 
 def choose_rows(progress: Progress, room: int) -> list[Row]:
-    """All in their own order where there is room; else what failed, what runs, and what ended last."""
+    """All rows in their own order if there is room for them.
+
+    Otherwise those that failed, then active ones, those that ended last, and queued ones.
+    """
     if len(progress.rows) <= room:
         return list(progress.rows.values())
+
     chosen = _newest(progress, (NodeState.FAILED,), max(1, room // 3))
-    chosen += [row for state in ACTIVE for row in progress.by_state[state].values()][
-        : room - len(chosen)
-    ]
+    active: list[Row] = []
+    for state in ACTIVE:
+        active += progress.by_state[state].values()
+    chosen += active[: room - len(chosen)]
     chosen += _newest(progress, ENDED, room - len(chosen))
-    return chosen + list(islice(progress.by_state[NodeState.QUEUED].values(), room - len(chosen)))
+    queued = progress.by_state[NodeState.QUEUED].values()
+    return chosen + list(islice(queued, room - len(chosen)))
 
 
 def _newest(progress: Progress, states: Iterable[NodeState], limit: int) -> list[Row]:
-    rows = [
-        row
-        for state in states
-        for row in islice(reversed(progress.by_state[state].values()), limit)
-    ]
+    rows: list[Row] = []
+    for state in states:
+        rows += islice(reversed(progress.by_state[state].values()), limit)
     return sorted(rows, key=lambda row: row.changed_at or 0.0, reverse=True)[:limit]
 
 
 def _attempts_max(row: Row) -> int:
-    """With those that didn't count: an interrupted one, and the last one if it was lost with its worker."""
+    """The attempts a node may have, with those that don't count: interrupted and lost ones."""
     if row.reason == "interrupted":
         return row.attempts_max + 1
     if row.reason == "lost":

@@ -1,4 +1,4 @@
-"""`penstock purge`: finished executions that are old enough."""
+"""`penstock purge`: deletes executions that ended long ago."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
     "--older-than",
     required=True,
     metavar="AGE",
-    help="Since they ended, or were made and never triggered: 45m, 12h, 30d, 8w.",
+    help="Age since they ended, or were created and never triggered: 45m, 12h, 30d, 8w.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @click.option(
     "--store",
     metavar="URL",
@@ -44,10 +44,12 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 @as_json
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def purge(older_than: str, store: str | None, database: str | None, **options: Any) -> None:
-    """Delete executions that ended long ago, with their history, outputs, dead letters and large values.
+    """Delete executions that ended long ago, with everything that belongs to them.
 
-    Those that wait for their trigger since then go, too. Nothing that runs goes, nor what a younger retry has kept of
-    an older execution. PostgreSQL's own clock counts, and it may be in use meanwhile; a SQLite file must not.
+    That is their history, outputs, dead letters and large values. Executions that have waited for
+    their trigger for so long are deleted too. Running executions stay, and so do outputs that a
+    younger retry has reused. PostgreSQL may be in use meanwhile, and its own clock counts; a SQLite
+    file must not be in use.
     """
     from penstock.config import Settings
 
@@ -63,42 +65,40 @@ def purge(older_than: str, store: str | None, database: str | None, **options: A
 
         print_json({"store": where, "dry_run": options["dry_run"], **counts})
         return
-    _say(where, counts, dry_run=options["dry_run"])
+    _print_counts(where, counts, dry_run=options["dry_run"])
 
 
 def seconds_of(age: str) -> float:
-    given = AGE.fullmatch(age.strip().lower())
-    if given is None:
+    match = AGE.fullmatch(age.strip().lower())
+    if match is None:
         raise click.BadParameter(
-            f"{age!r} isn't an age such as 45m, 12h, 30d or 8w", param_hint="'--older-than'"
+            f"{age!r} is not an age such as 45m, 12h, 30d or 8w", param_hint="'--older-than'"
         )
-    return float(given[1]) * SECONDS[given[2]]
+    return float(match[1]) * SECONDS[match[2]]
 
 
 def _purge(
     settings: Settings, seconds: float, *, in_file: bool, in_database: bool, dry_run: bool
 ) -> tuple[str, dict[str, int]]:
-    """Where, and how many of what."""
+    """Delete, and return where that was and how many of each kind."""
     from penstock.config import STORE_SCHEMES, hide_password
 
     scheme, _, rest = settings.store.partition("://")
     if scheme not in STORE_SCHEMES and not in_database:
-        return hide_password(settings.store), _in_installed(settings, seconds, dry_run=dry_run)
+        return hide_password(settings.store), _purge_installed(settings, seconds, dry_run=dry_run)
     if settings.database is not None and not in_file:
-        return hide_password(settings.database), _in_database(settings, seconds, dry_run=dry_run)
+        return hide_password(settings.database), _purge_database(settings, seconds, dry_run=dry_run)
     from penstock.errors import SettingsError
 
     if scheme != "sqlite":
         raise SettingsError(
-            "what ended is in PostgreSQL; name it with --database, or PENSTOCK_DATABASE"
+            "finished executions are in PostgreSQL; name it with --database, or PENSTOCK_DATABASE"
         )
+    from penstock.stores.object_blobs import ObjectBlobs, is_object_store
     from penstock.stores.sqlite.purging import purge as purge_file
 
-    before = (
-        time.time() - seconds
-    )  # the host's clock is the one that a file's times were written by
-    from penstock.stores.object_blobs import ObjectBlobs, is_object_store
-
+    # The times in a file were written by the host's clock.
+    before = time.time() - seconds
     file = Path(rest[1:])
     if is_object_store(settings.blobs):
         objects = ObjectBlobs(str(settings.blobs))
@@ -107,14 +107,14 @@ def _purge(
     return settings.store, purge_file(file, before, blobs=blobs, dry_run=dry_run)._asdict()
 
 
-def _in_installed(settings: Settings, seconds: float, *, dry_run: bool) -> dict[str, int]:
-    """In a store of another package, which deletes for itself."""
+def _purge_installed(settings: Settings, seconds: float, *, dry_run: bool) -> dict[str, int]:
+    """Purge a store of another package, which deletes executions itself."""
     from penstock.errors import SettingsError
     from penstock.stores.opening import open_stores
 
     if dry_run:
         raise SettingsError(
-            "only a SQLite file and PostgreSQL can say what would go; leave --dry-run out"
+            "only SQLite and PostgreSQL support --dry-run; leave it out for this store"
         )
 
     async def purge_stores() -> dict[str, int]:
@@ -128,7 +128,7 @@ def _in_installed(settings: Settings, seconds: float, *, dry_run: bool) -> dict[
     return asyncio.run(purge_stores())
 
 
-def _in_database(settings: Settings, seconds: float, *, dry_run: bool) -> dict[str, int]:
+def _purge_database(settings: Settings, seconds: float, *, dry_run: bool) -> dict[str, int]:
     from penstock.errors import SettingsError
     from penstock.stores.object_blobs import ObjectBlobs
 
@@ -136,22 +136,27 @@ def _in_database(settings: Settings, seconds: float, *, dry_run: bool) -> dict[s
         from penstock.stores.postgres.purging import purge as purge_database
     except ModuleNotFoundError as error:
         raise SettingsError(
-            f"PostgreSQL needs {error.name}; pip install 'penstock[scale]' brings it"
+            f"PostgreSQL needs {error.name}; install it with pip install 'penstock[scale]'"
         ) from None
 
     objects = ObjectBlobs(settings.blobs) if settings.blobs else None
-    gone = purge_database(str(settings.database), seconds, objects=objects, dry_run=dry_run)
+    deleted = purge_database(str(settings.database), seconds, objects=objects, dry_run=dry_run)
     if dry_run:
-        return {"executions": gone.executions}
-    return {"executions": gone.executions, "letters": gone.dead_letters, "blobs": gone.blobs}
+        return {"executions": deleted.executions}
+    return {
+        "executions": deleted.executions,
+        "letters": deleted.dead_letters,
+        "blobs": deleted.blobs,
+    }
 
 
-def _say(where: str, counts: dict[str, int], *, dry_run: bool) -> None:
+def _print_counts(where: str, counts: dict[str, int], *, dry_run: bool) -> None:
     from penstock.cli.safe_text import counted
 
-    gone = counted(counts["executions"], "execution")
+    deleted = counted(counts["executions"], "execution")
     if counts.get("blobs"):
-        gone += f" and {counted(counts['blobs'], 'large value')}"
+        deleted += f" and {counted(counts['blobs'], 'large value')}"
     if counts.get("blob_bytes"):
-        gone += f" ({counts['blob_bytes']:,} bytes)"
-    print(f"{where}: {gone} would go" if dry_run else f"{where}: {gone} deleted")
+        deleted += f" ({counts['blob_bytes']:,} bytes)"
+    outcome = "would be deleted" if dry_run else "deleted"
+    print(f"{where}: {deleted} {outcome}")

@@ -1,4 +1,7 @@
-"""From what was written on the command line to checked values; what can't be used is refused with its place."""
+"""Reading of files, flags and standard input into checked values.
+
+What can't be used is refused, with where it is and why.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ STDIN = "-"
 
 
 class Refused(PenstockError):
-    """What the user gave can't be used; the message says where and why."""
+    """A value of the user that can't be used; the message says where it is and why."""
 
 
 def document_limits(settings: Settings) -> Limits:
@@ -33,13 +36,14 @@ def shown_name(file: str) -> str:
 
 
 def read_document(file: str, limits: Limits) -> Any:
-    """Raises `InvalidWorkflow` for what can't be read, or isn't JSON or YAML."""
+    """Read a document; raises `InvalidWorkflow` if it can't be read, or isn't JSON or YAML."""
     data = read_bytes(file, limits.max_bytes)
-    return parse(data, form=_form_of_text(data) if file == STDIN else form_of(file), limits=limits)
+    form = _form_of_text(data) if file == STDIN else form_of(file)
+    return parse(data, form=form, limits=limits)
 
 
 def read_file(file: str, limits: Limits) -> Any:
-    """As `read_document`, with the file's name in the error."""
+    """Read a document as `read_document` does, with the file's name in the error."""
     try:
         return read_document(file, limits)
     except InvalidWorkflow as error:
@@ -47,7 +51,7 @@ def read_file(file: str, limits: Limits) -> Any:
 
 
 def read_bytes(file: str, limit: int) -> bytes:
-    """One byte over the limit at most: the parser refuses it then, and no file fills the memory."""
+    """Read at most one byte over the limit, which the parser then refuses."""
     try:
         if file == STDIN:
             return sys.stdin.buffer.read(limit + 1)
@@ -60,14 +64,14 @@ def read_bytes(file: str, limit: int) -> bytes:
 
 
 def _form_of_text(data: bytes) -> str:
-    """Standard input has no extension: a document that starts as JSON does is JSON."""
+    """The format of standard input, which has no extension: JSON if it starts like JSON."""
     lines = (line.strip() for line in data.removeprefix(b"\xef\xbb\xbf").splitlines())
     first = next((line for line in lines if line and not line.startswith(b"//")), b"{")
     return "jsonc" if first[:1] in (b"{", b"[") else "yaml"
 
 
 def compile_file(file: str, document: Any, **options: Any) -> Compiled:
-    """As `compile_document`, with the file's name in the error."""
+    """Compile as `compile_document` does, with the file's name in the error."""
     try:
         return compile_document(document, **options)
     except InvalidWorkflow as error:
@@ -78,50 +82,49 @@ def refusal(file: str, problems: Sequence[Problem]) -> Refused:
     name = shown_name(file)
     hint = ""
     if any(problem.code == "unknown_handler" for problem in problems):
-        hint = "\nHandlers of your own come with --handlers MODULE or --handlers FILE.py."
+        hint = "\nName your own handlers with --handlers MODULE or --handlers FILE.py."
     if len(problems) == 1:
         return Refused(f"{name}: {problems[0]}{hint}")
     listed = "".join(f"\n  {problem}" for problem in problems)
     return Refused(f"{name} has {counted(len(problems), 'problem')}:{listed}{hint}")
 
 
-def read_input(given: str | None, limits: Limits) -> dict[str, Any]:
-    """`--input`: JSON, or `@` and the name of a file with JSON or YAML."""
-    if given is None:
+def read_input(text: str | None, limits: Limits) -> dict[str, Any]:
+    """Read `--input`: JSON, or `@` and the name of a file with JSON or YAML."""
+    if text is None:
         return {}
     source = "--input"
     try:
-        if given.startswith("@"):
-            source = f"--input {given}"
-            value = read_document(given[1:], limits)
+        if text.startswith("@"):
+            source = f"--input {text}"
+            value = read_document(text[1:], limits)
         else:
-            value = parse(given, limits=limits)
+            value = parse(text, limits=limits)
     except InvalidWorkflow as error:
         problem = error.problems[0]
         location = f" {problem.path}:" if problem.path else ""
-        raise Refused(
-            f"{source}:{location} {problem.message.replace('the document', 'the input')}"
-        ) from None
+        message = problem.message.replace("the document", "the input")
+        raise Refused(f"{source}:{location} {message}") from None
+
     if not isinstance(value, dict):
         raise Refused(f"{source}: the input must be an object, such as '{{\"user_id\": 7}}'")
     return value
 
 
-def check_input(plan: Plan, given: Mapping[str, Any]) -> None:
-    """As the engine does, but before a store is opened: a refused input leaves no file behind."""
+def check_input(plan: Plan, execution_input: Mapping[str, Any]) -> None:
+    """Check the input before a store is opened, so that a refused one leaves no file behind."""
     if plan.input_schema is None:
         return
-    errors = schema_errors(plan.input_schema, {**plan.input, **given})
+    errors = schema_errors(plan.input_schema, {**plan.input, **execution_input})
     if errors:
-        hint = "" if given else "; give one with --input '{…}'"
-        raise Refused(
-            "the input doesn't fit the workflow's input_schema: " + "; ".join(errors) + hint
-        )
+        hint = "" if execution_input else "; give one with --input '{…}'"
+        listed = "; ".join(errors)
+        raise Refused(f"the input doesn't fit the workflow's input_schema: {listed}{hint}")
 
 
-def read_labels(given: Sequence[str]) -> dict[str, str]:
+def read_labels(texts: Sequence[str]) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for item in given:
+    for item in texts:
         name, equals, value = item.partition("=")
         if not equals or not name.strip():
             raise Refused(f"--label {item}: write it as NAME=VALUE")
@@ -130,7 +133,7 @@ def read_labels(given: Sequence[str]) -> dict[str, str]:
 
 
 def import_handlers(origins: Sequence[str]) -> None:
-    """Import the modules with `@handler`s; a mistake in one is the user's to mend, so it is told as one."""
+    """Import the modules with `@handler`s; an error in one is reported as the user's."""
     from penstock.worker.loading import load_handlers
 
     for origin in origins:
@@ -139,15 +142,17 @@ def import_handlers(origins: Sequence[str]) -> None:
         except SettingsError as error:
             raise Refused(f"--handlers {origin}: {error}") from None
         except (Exception, SystemExit) as error:
-            location = _location_of(error)
-            message = f"--handlers {origin}: {type(error).__name__}: {error}{location}; --debug shows the traceback"
+            cause = f"{type(error).__name__}: {error}{_location_of(error)}"
+            message = f"--handlers {origin}: {cause}; --debug shows the traceback"
             raise Refused(message) from error
 
 
 def _location_of(error: BaseException) -> str:
     if isinstance(error, SyntaxError):
-        return ""  # its text has the place already
+        return ""  # its text says where already
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    return f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})" if trace else ""
+    if trace is None:
+        return ""
+    return f" ({trace.tb_frame.f_code.co_filename}, line {trace.tb_lineno})"

@@ -1,4 +1,4 @@
-"""`penstock dev --reload`: a child process that serves, started again when a file with handlers changes."""
+"""`penstock dev --reload`: a child process that is restarted when handlers change."""
 
 from __future__ import annotations
 
@@ -14,24 +14,20 @@ LOOK_SECONDS = 0.3
 
 
 def run_reloading(handlers: Iterable[str]) -> int:
-    """Until Ctrl-C, or until the child ends by itself: a port that is in use won't mend by trying again."""
+    """Run the child until Ctrl-C, or until it ends by itself and no file changes."""
     folders = folders_of(handlers)
-    command = [
-        sys.executable,
-        "-m",
-        "penstock",
-        *(each for each in sys.argv[1:] if each != "--reload"),
-    ]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--reload"]
+    command = [sys.executable, "-m", "penstock", *arguments]
+
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     while not stop.is_set():
         seen = snapshot(folders)
         with subprocess.Popen(command) as child:  # noqa: S603 -- ourselves
-            while (
-                child.poll() is None and not stop.wait(LOOK_SECONDS) and snapshot(folders) == seen
-            ):
-                pass
+            while child.poll() is None and not stop.wait(LOOK_SECONDS):
+                if snapshot(folders) != seen:
+                    break
             ended = child.poll()
             if ended is None:
                 child.send_signal(signal.SIGTERM)
@@ -39,12 +35,12 @@ def run_reloading(handlers: Iterable[str]) -> int:
             elif not _wait_for_change(folders, seen, stop):
                 return ended
         if not stop.is_set():
-            print("a file changed: starting again", file=sys.stderr, flush=True)
+            print("a file changed; restarting", file=sys.stderr, flush=True)
     return 0
 
 
 def _wait_for_change(folders: list[Path], seen: dict[Path, int], stop: threading.Event) -> bool:
-    """A mistake in a handler's file ends the child: mending it starts another."""
+    """Wait for a change of files, after an error in a handlers file has ended the child."""
     print("waiting for a change…", file=sys.stderr, flush=True)
     while not stop.wait(LOOK_SECONDS):
         if snapshot(folders) != seen:
@@ -53,30 +49,30 @@ def _wait_for_change(folders: list[Path], seen: dict[Path, int], stop: threading
 
 
 def folders_of(handlers: Iterable[str]) -> list[Path]:
-    """Where the handlers' files are; this folder if there are none."""
-    found = []
+    """The folders of the handlers' files; the current folder if there are none."""
+    folders = []
     for origin in handlers:
         if origin.endswith(".py"):
-            found.append(Path(origin).resolve().parent)
+            folders.append(Path(origin).resolve().parent)
         else:
             sys.path.insert(0, str(Path.cwd()))
             spec = importlib.util.find_spec(origin.partition(".")[0])
-            found += (
-                [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
-            )
-            if spec and spec.origin:
-                found.append(Path(spec.origin).parent)
-    return found or [Path.cwd()]
+            if spec is None:
+                continue
+            folders += [Path(folder) for folder in spec.submodule_search_locations or []]
+            if spec.origin:
+                folders.append(Path(spec.origin).parent)
+    return folders or [Path.cwd()]
 
 
 def snapshot(folders: Iterable[Path]) -> dict[Path, int]:
-    """The time of change of every Python file."""
-    found: dict[Path, int] = {}
+    """The modification time of every Python file."""
+    times: dict[Path, int] = {}
     for folder in folders:
         for path in folder.rglob("*.py"):
             if not any(part.startswith(".") for part in path.relative_to(folder).parts):
                 try:
-                    found[path] = path.stat().st_mtime_ns
+                    times[path] = path.stat().st_mtime_ns
                 except FileNotFoundError:  # removed between the two calls
                     continue
-    return found
+    return times

@@ -1,4 +1,4 @@
-"""What all commands that talk to a server have in common: its address, a client, and how answers are printed."""
+"""What all commands that talk to a server share: options, a client, and printing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 WAIT_SECONDS = 60.0
-"""How long a command that waits for an execution bears a server that is away."""
+"""How long a command that waits for an execution tries to reach an absent server."""
 
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -35,7 +35,7 @@ def server_options(command: Command) -> Command:
             "--key",
             envvar="PENSTOCK_API_KEY",
             metavar="KEY",
-            help="An API key. Better in PENSTOCK_API_KEY: other users can see what a command line says.",
+            help="An API key. PENSTOCK_API_KEY is safer: other users can see command lines.",
         ),
         click.option("--debug", is_flag=True, help="Show tracebacks."),
     )
@@ -47,7 +47,7 @@ def server_options(command: Command) -> Command:
 def ask(
     options: Mapping[str, Any], work: Callable[[Client], Coroutine[Any, Any, Answer]]
 ) -> Answer:
-    """Let `work` use a client. A server that isn't there is told at once, without trying again."""
+    """Call `work` with a client. An absent server is reported at once, without retries."""
     from penstock.client import Client
 
     async def asking() -> Answer:
@@ -60,13 +60,13 @@ def ask(
 async def gather(
     items: AsyncIterable[dict[str, Any]], limit: int | None = None
 ) -> tuple[list[dict[str, Any]], bool]:
-    """At most so many, and whether there are more."""
-    found: list[dict[str, Any]] = []
+    """At most `limit` items, and whether there are more."""
+    gathered: list[dict[str, Any]] = []
     async for item in items:
-        if limit is not None and len(found) == limit:
-            return found, True
-        found.append(item)
-    return found, False
+        if limit is not None and len(gathered) == limit:
+            return gathered, True
+        gathered.append(item)
+    return gathered, False
 
 
 def print_json(value: Any) -> None:
@@ -76,7 +76,7 @@ def print_json(value: Any) -> None:
 
 
 def short_time(at: str | None) -> str:
-    """To the second."""
+    """A time to the second."""
     return "" if at is None else at[:19] + "Z"
 
 

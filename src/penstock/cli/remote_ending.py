@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 async def plan_of(client: Client, handle: Execution, result: Result) -> Plan:
-    """For the table's handlers, conditions and attempts; a definition that is gone leaves ids and handlers."""
+    """The plan of an execution; if its definition was deleted, only ids and handlers."""
     try:
-        found = await client.workflow(result.workflow, result.version)
-        return compile_document(found["definition"], allow_unknown_handlers=True, checked=True).plan
+        stored = await client.workflow(result.workflow, result.version)
+        definition = stored["definition"]
+        return compile_document(definition, allow_unknown_handlers=True, checked=True).plan
     except (NotFound, InvalidWorkflow):
         nodes = (await handle.graph())["nodes"]
         listed = [{"id": node["id"], "handler": node["handler"] or "unknown"} for node in nodes]
-        return compile_document(
-            {"name": result.workflow, "nodes": listed}, allow_unknown_handlers=True
-        ).plan
+        document = {"name": result.workflow, "nodes": listed}
+        return compile_document(document, allow_unknown_handlers=True).plan
 
 
 async def run_of(handle: Execution, node_id: str) -> NodeRun:
     """One node with all its failed attempts."""
     node = await handle.node(node_id)
-    failures = [
-        AttemptFailure(it["attempt"], stamp(it["at"]) or 0.0, error_of(it["error"]))
-        for it in node["attempts"]
-        if it["error"]
-    ]
+    failures: list[AttemptFailure] = []
+    for attempt in node["attempts"]:
+        if attempt["error"]:
+            at = stamp(attempt["at"]) or 0.0
+            failures.append(AttemptFailure(attempt["attempt"], at, error_of(attempt["error"])))
     return NodeRun(
         node_id,
         NodeState(node["state"]),
@@ -54,19 +54,18 @@ async def run_of(handle: Execution, node_id: str) -> NodeRun:
 async def ending_of(
     handle: Execution, result: Result, *, logs: bool = False, interrupted: bool = False
 ) -> Ending:
-    """With what the report says about failed nodes, and with `logs` the logs of all."""
-    failed = [node_id for node_id, node in result.nodes.items() if node["state"] == "FAILED"][
-        :FAILED_SHOWN
-    ]
+    """How an execution ended, with details and logs of failed nodes; `logs`: of all nodes."""
+    failed = [node_id for node_id, node in result.nodes.items() if node["state"] == "FAILED"]
+    failed = failed[:FAILED_SHOWN]
     runs = {node_id: await run_of(handle, node_id) for node_id in failed}
-    told = [
-        (node_id, attempt, text)
-        for node_id in (result.nodes if logs else failed)
-        for attempt, text in (await handle.logs(node_id)).items()
-    ]
-    return Ending(
-        result, Stored(_record(result.view), runs, {}, 0, [], told), interrupted, timed_out=False
-    )
+
+    attempt_logs: list[tuple[str, int, str]] = []
+    for node_id in result.nodes if logs else failed:
+        texts = await handle.logs(node_id)
+        attempt_logs += [(node_id, attempt, text) for attempt, text in texts.items()]
+
+    stored = Stored(_record(result.view), runs, {}, 0, [], attempt_logs)
+    return Ending(result, stored, interrupted, timed_out=False)
 
 
 def _record(view: Mapping[str, Any]) -> ExecutionRecord:
@@ -83,8 +82,8 @@ def _record(view: Mapping[str, Any]) -> ExecutionRecord:
 
 
 def error_of(error: Mapping[str, Any]) -> TaskError:
-    known = {name: error.get(name) for name in ("type", "detail", "traceback")}
-    return TaskError(error.get("category", ""), error.get("message", ""), **known)
+    fields = {name: error.get(name) for name in ("type", "detail", "traceback")}
+    return TaskError(error.get("category", ""), error.get("message", ""), **fields)
 
 
 def stamp(at: str | None) -> float | None:

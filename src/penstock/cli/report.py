@@ -1,4 +1,4 @@
-"""What is said when a run has ended: how it went, what failed and what to do about it, the output."""
+"""The report at the end of a run: failures and advice, logs, output, and a summary."""
 
 from __future__ import annotations
 
@@ -37,13 +37,10 @@ def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
         if run is not None and run.failures:
             yield from _failure(node_id, run, debug=debug)
     if len(failed) > FAILED_SHOWN:
-        yield [
-            (
-                f"… and {counted(len(failed) - FAILED_SHOWN, 'more failed node')}; --json has them all",
-                "dim",
-            )
-        ]
+        rest = counted(len(failed) - FAILED_SHOWN, "more failed node")
+        yield [(f"… and {rest}; --json has them all", "dim")]
         yield []
+
     error = ending.result.error
     if error is not None and "node_id" not in error:
         yield [("✗ ", "bold red"), (one_line(error["message"], LINE_LENGTH), "")]
@@ -62,6 +59,7 @@ def _failure(node_id: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
         (f" failed{tries}  ", "red"),
         (error.category, "dim"),
     ]
+
     for line in clean(error.message).splitlines()[:LOG_LINES_SHOWN]:
         yield [(f"  {line[:LINE_LENGTH]}", "")]
     yield from _earlier(failures)
@@ -73,16 +71,12 @@ def _failure(node_id: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
 
 
 def _earlier(failures: list[AttemptFailure]) -> Iterator[Spans]:
-    """Only where an earlier attempt failed in another way."""
+    """Errors of earlier attempts that failed in another way than the last one."""
     last = failures[-1].error.message
     for failure in failures[:-1]:
         if failure.error.message != last:
-            yield [
-                (
-                    f"  attempt {failure.attempt}: {one_line(failure.error.message, LINE_LENGTH)}",
-                    "dim",
-                )
-            ]
+            message = one_line(failure.error.message, LINE_LENGTH)
+            yield [(f"  attempt {failure.attempt}: {message}", "dim")]
 
 
 def _traceback(error: TaskError, *, debug: bool) -> Iterator[Spans]:
@@ -106,15 +100,12 @@ def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
     for node_id, attempt, text in ending.stored.logs if ending.stored else ():
         if not everything and nodes.get(node_id, {}).get("state") != "FAILED":
             continue
+
         lines = clean(text).splitlines()
         yield [("log of ", "dim"), (one_line(node_id), "bold"), (f", attempt {attempt}", "dim")]
         if not everything and len(lines) > LOG_LINES_SHOWN:
-            yield [
-                (
-                    f"  … {counted(len(lines) - LOG_LINES_SHOWN, 'line')} before; --logs shows all",
-                    "dim",
-                )
-            ]
+            hidden = counted(len(lines) - LOG_LINES_SHOWN, "line")
+            yield [(f"  … {hidden} before; --logs shows all", "dim")]
             lines = lines[-LOG_LINES_SHOWN:]
         yield from ([(f"  {line}", "")] for line in lines)
         yield []
@@ -128,20 +119,17 @@ def _output(ending: Ending) -> Iterator[Spans]:
     yield [("output", "bold")]
     yield from ([(f"  {line}", "")] for line in lines[:OUTPUT_LINES_SHOWN])
     if len(lines) > OUTPUT_LINES_SHOWN:
-        yield [
-            (
-                f"  … {counted(len(lines) - OUTPUT_LINES_SHOWN, 'more line')}; --json prints everything",
-                "dim",
-            )
-        ]
+        hidden = counted(len(lines) - OUTPUT_LINES_SHOWN, "more line")
+        yield [(f"  … {hidden}; --json prints everything", "dim")]
     yield []
 
 
 def _pretty(value: Any) -> str:
-    text = json_text(value, indent=2)
-    return "\n".join(
-        line if len(line) <= LINE_LENGTH else line[:LINE_LENGTH] + "…" for line in text.split("\n")
-    )
+    lines = json_text(value, indent=2).split("\n")
+    for number, line in enumerate(lines):
+        if len(line) > LINE_LENGTH:
+            lines[number] = line[:LINE_LENGTH] + "…"
+    return "\n".join(lines)
 
 
 def _closing(ending: Ending) -> Iterator[Spans]:
@@ -149,13 +137,14 @@ def _closing(ending: Ending) -> Iterator[Spans]:
     counts: dict[str, int] = {}
     for node in result.nodes.values():
         counts[node["state"]] = counts.get(node["state"], 0) + 1
+
     listed = ", ".join(f"{count:,} {state.lower()}" for state, count in counts.items())
     yield [
         (result.state, STATE_STYLES.get(result.state, "bold")),
         (f" in {duration(_seconds(ending))}: {listed}", ""),
     ]
     if ending.timed_out:
-        yield [("  → ", "yellow"), ("It was cancelled because the time of --timeout was over.", "")]
+        yield [("  → ", "yellow"), ("It was cancelled because the --timeout was over.", "")]
     elif ending.interrupted:
         yield [("  → ", "yellow"), ("It was interrupted.", "")]
 

@@ -1,4 +1,4 @@
-"""`penstock api`, `orchestrator` and `worker`: one role per process, in any number, on Redis and PostgreSQL."""
+"""`penstock api`, `orchestrator` and `worker`: one role per process, in any number."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 READY = "is ready"
-"""`penstock up` waits for this in what a role prints."""
+"""`penstock up` waits for a role to print this."""
 
 API_EPILOG = """Example:
 
@@ -59,14 +59,14 @@ def _health_options(command: Command) -> Command:
             "--health-port",
             type=click.IntRange(0, 65535),
             metavar="N",
-            help="Answer /health/live, /health/ready and /metrics there. 0 takes a free one.",
+            help="Serve /health/live, /health/ready and /metrics on this port. 0 takes a free one.",
         ),
         click.option(
             "--health-host",
             default="127.0.0.1",
             show_default=True,
             metavar="ADDRESS",
-            help="Where; nobody needs a key there.",
+            help="The address for --health-port, which needs no API key.",
         ),
     )
     for option in reversed(options):
@@ -90,9 +90,9 @@ _handlers = click.option(
 @_handlers
 @store_options
 def api(**options: Any) -> int:
-    """Serve the HTTP API; orchestrators and workers do the work, wherever they are.
+    """Serve the HTTP API. Orchestrators and workers run in processes of their own.
 
-    Handlers needn't be known here: workers say which ones they have.
+    Handlers need not be installed here: workers report which ones they have.
     """
     settings = settings_of(options, host=options["host"], port=options["port"])
 
@@ -107,12 +107,12 @@ def api(**options: Any) -> int:
 @_health_options
 @store_options
 def orchestrator(**options: Any) -> int:
-    """Decide what runs next.
+    """Run an orchestrator, which decides which nodes start.
 
-    Any number share the partitions; one that stops hands its own over at once.
+    Orchestrators share the partitions; one that stops hands its partitions over at once.
 
-    It runs no handlers. The retries, time-outs and queues that they ask for themselves it learns
-    from the workers; --handlers only matters until one that has them has started once.
+    It runs no handlers. It learns their retries, timeouts and queues from the workers; --handlers
+    is only needed until a worker that has them has started once.
     """
     settings = settings_of(options)
     from penstock.runtime import run_orchestrator
@@ -129,7 +129,7 @@ def orchestrator(**options: Any) -> int:
     "--queues",
     multiple=True,
     metavar="NAME",
-    help="Serve these, not those of its handlers; repeatable.",
+    help="Serve these queues instead of those of its handlers; repeatable.",
 )
 @click.option(
     "--concurrency", type=int, metavar="N", help="How many attempts run at once. Default: 256."
@@ -140,17 +140,19 @@ def orchestrator(**options: Any) -> int:
 @_health_options
 @store_options
 def worker(**options: Any) -> int:
-    """Run handlers.
+    """Run a worker, which runs handlers.
 
-    SIGTERM or Ctrl-C: it takes no more tasks, finishes within PENSTOCK_SHUTDOWN_GRACE_SECONDS (10)
-    and hands back the rest. A second one: it stops at once.
+    On SIGTERM or Ctrl-C it takes no more tasks, finishes running ones within
+    PENSTOCK_SHUTDOWN_GRACE_SECONDS (10) and hands back the rest. A second signal stops it at once.
     """
-    queues = tuple(name for each in options["queues"] for name in each.split(",") if name)
+    queues: list[str] = []
+    for names in options["queues"]:
+        queues += [name for name in names.split(",") if name]
     settings = settings_of(
         options,
         worker_concurrency=options["concurrency"],
         mock_services=options["mock"] or None,
-        queues=queues or None,
+        queues=tuple(queues) or None,
     )
     from penstock.runtime import run_worker
 
@@ -162,8 +164,8 @@ def worker(**options: Any) -> int:
     return run_role(settings, work)
 
 
-def settings_of(options: dict[str, Any], **more: Any) -> Settings:
-    """Checked before anything is imported or opened: a mistake is told at once."""
+def settings_of(options: dict[str, Any], **extra_flags: Any) -> Settings:
+    """The settings, checked before anything is imported or opened."""
     from penstock.config import Settings
     from penstock.runtime.opening import check_shared
 
@@ -172,7 +174,7 @@ def settings_of(options: dict[str, Any], **more: Any) -> Settings:
         "database": options["database"],
         "handlers": options["handlers"] or None,
         "log_level": "DEBUG" if options["debug"] else None,
-        **more,
+        **extra_flags,
     }
     settings = Settings.load(flags, application_urls=True)
     check_shared(settings)
@@ -213,23 +215,17 @@ async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
         service = service_over(stores, settings)
         stack.push_async_callback(service.close)
         rate_limit_storage = await stack.enter_async_context(shared_rate_limit(settings))
-        serving = serving_over(
-            service,
-            ScaledFleet(stores, settings.worker_dead_seconds),
-            settings,
-            listening,
-            Metrics(),
-            rate_limit_storage,
-        )
+        fleet = ScaledFleet(stores, settings.worker_dead_seconds)
+        serving = serving_over(service, fleet, settings, listening, Metrics(), rate_limit_storage)
         await stack.enter_async_context(serving)
         _say_ready(f"the API at {address_of(listening)}")
         await stop.wait()
 
 
 def _health(options: dict[str, Any]) -> tuple[str, int] | None:
-    return (
-        None if options["health_port"] is None else (options["health_host"], options["health_port"])
-    )
+    if options["health_port"] is None:
+        return None
+    return options["health_host"], options["health_port"]
 
 
 def _say_ready(name: str) -> None:

@@ -22,8 +22,9 @@ EPILOG = """Examples:
   penstock run report.yaml --input @input.json --handlers handlers.py
   penstock run workflow.json --mock --json | jq .output
 
-Exit codes: 0 it completed; 1 it failed or was cancelled; 2 something given can't be used, nothing was run;
-130 Ctrl-C (the first cancels the execution, the second ends at once)."""
+Exit codes: 0 it completed; 1 it failed or was cancelled; 2 an argument, the document or the input
+can't be used, and nothing was run; 130 Ctrl-C (the first one cancels the execution, the second one
+ends the process at once)."""
 
 
 @click.command(epilog=EPILOG)
@@ -44,7 +45,7 @@ Exit codes: 0 it completed; 1 it failed or was cancelled; 2 something given can'
 @click.option(
     "--store",
     metavar="URL",
-    help="Keep the execution, e.g. sqlite:///work.db. Default: a private, temporary one.",
+    help="Where to store the execution, e.g. sqlite:///work.db. Default: a temporary store.",
 )
 @click.option(
     "--mock", is_flag=True, help="Answer HTTP and LLM calls with stand-ins instead of making them."
@@ -59,7 +60,7 @@ Exit codes: 0 it completed; 1 it failed or was cancelled; 2 something given can'
 @click.option(
     "--strict",
     is_flag=True,
-    help="Refuse fields that Penstock doesn't know; without it they are warned about.",
+    help="Treat unknown fields as errors instead of warnings.",
 )
 @click.option(
     "--timeout", type=float, metavar="SECONDS", help="Cancel the execution after this time."
@@ -83,12 +84,12 @@ Exit codes: 0 it completed; 1 it failed or was cancelled; 2 something given can'
 def run(file: str, timeout: float | None, **options: Any) -> int:
     """Run the workflow in FILE once, here, and show its progress.
 
-    FILE is JSON (// comment lines are fine) or YAML, or - for standard input. Nothing else has to
-    run: engine and handlers are in this process, and the store is a temporary one unless --store
-    names one.
+    FILE is JSON (// comment lines are allowed) or YAML, or - for standard input. No server is
+    needed: engine and handlers run in this process, and the store is a temporary one unless
+    --store names one.
     """
     if timeout is not None and not 0 < timeout < math.inf:
-        raise click.BadParameter("a number of seconds above 0", param_hint="--timeout")
+        raise click.BadParameter("must be a number of seconds above 0", param_hint="--timeout")
     if options["as_json"]:
         return _run_silently(file, timeout, options)
     return _run_shown(file, timeout, options)
@@ -125,7 +126,8 @@ def _run_shown(file: str, timeout: float | None, options: dict[str, Any]) -> int
 
 @contextmanager
 def chosen_screen(*, plain: bool, no_color: bool) -> Iterator[Screen]:
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
+    # An ASCII terminal shows ? instead of failing.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
     if plain or not sys.stdout.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
         from penstock.cli.screens import LineScreen
 
@@ -141,7 +143,7 @@ def chosen_screen(*, plain: bool, no_color: bool) -> Iterator[Screen]:
 
 
 def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Request:
-    """Everything is read and checked before a store is opened, so that a mistake changes nothing."""
+    """Read and check everything before a store is opened, so that an error changes nothing."""
     from dataclasses import replace
 
     from penstock.cli import reading
@@ -153,17 +155,20 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
         "http_private": True,
         "mock_services": options["mock"] or None,
         "store": options["store"],
+        "handlers": options["handlers"] or None,
     }
-    settings = Settings.load({**flags, "handlers": options["handlers"] or None})
+    settings = Settings.load(flags)
     limits = reading.document_limits(settings)
     if file == reading.STDIN and options["given"] == "@-":
         raise reading.Refused(
             "standard input can't be the document and --input at once; put one of them in a file"
         )
+
     document = reading.read_file(file, limits)
-    given = reading.read_input(options["given"], limits)
+    execution_input = reading.read_input(options["given"], limits)
     labels = reading.read_labels(options["labels"])
     reading.import_handlers(settings.handlers)
+
     compiled = reading.compile_file(
         file,
         document,
@@ -172,15 +177,14 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
         limits=limits,
         checked=True,
     )
-    reading.check_input(compiled.plan, given)
+    reading.check_input(compiled.plan, execution_input)
     _warn(file, compiled.warnings)
     if options["store"] is None:
-        # nobody else's work is in a private store, so there is nothing to wait for once the
-        # execution has ended
-        settings = replace(
-            settings, shutdown_grace_seconds=min(settings.shutdown_grace_seconds, 0.5)
-        )
-    return Request(document, settings, given, labels, options["store"], timeout)
+        # A temporary store has no other executions, so there is nothing to wait for once this
+        # one has ended.
+        grace_seconds = min(settings.shutdown_grace_seconds, 0.5)
+        settings = replace(settings, shutdown_grace_seconds=grace_seconds)
+    return Request(document, settings, execution_input, labels, options["store"], timeout)
 
 
 def _warn(file: str, warnings: Sequence[object]) -> None:

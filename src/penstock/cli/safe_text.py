@@ -1,4 +1,4 @@
-"""Text from data, made safe for a terminal: ids, outputs and messages can't move the cursor or change colours."""
+"""Text from data made safe for a terminal: it can't move the cursor or change colours."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _IN_JSON = re.compile(rf"[\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}]")
 
 
 def clean(text: str) -> str:
-    """Without escape sequences and control characters; tabs and line ends stay."""
-    return _HIDDEN.sub("", _LINE_ENDS.sub("\n", _SEQUENCES.sub("", text)))
+    """Text without escape sequences and control characters; tabs and line ends stay."""
+    text = _SEQUENCES.sub("", text)
+    text = _LINE_ENDS.sub("\n", text)
+    return _HIDDEN.sub("", text)
 
 
 def one_line(text: str, limit: int = 200) -> str:
@@ -34,8 +36,10 @@ def json_text(value: Any, *, indent: int | None = None) -> str:
 
 
 def duration(seconds: float) -> str:
+    if seconds < 0.001:  # noqa: PLR2004 -- a millisecond
+        return "<1 ms"
     if seconds < 1:
-        return f"{seconds * 1000:.0f} ms" if seconds >= 0.001 else "<1 ms"  # noqa: PLR2004
+        return f"{seconds * 1000:.0f} ms"
     if seconds < 60:  # noqa: PLR2004 -- a minute
         return f"{seconds:.1f} s"
     minutes, rest = divmod(int(seconds), 60)

@@ -35,9 +35,9 @@ SERVE_EPILOG = """Example:
 @click.option("--reload", is_flag=True, help="Start again when a file with handlers changes.")
 @click.option("--debug", is_flag=True, help="Log more, and show tracebacks.")
 def dev(reload: bool, **options: Any) -> int:  # noqa: FBT001 -- click gives it by name
-    """Serve API, orchestrator and worker here, on loopback, for trying things out.
+    """Serve API, orchestrator and worker in this process, on loopback, for trying things out.
 
-    No keys are needed: only programs on this machine can reach it. What was unfinished is taken up.
+    No keys are needed: only programs on this machine can reach it. Unfinished executions go on.
     """
     from penstock.config import Settings
 
@@ -67,15 +67,14 @@ def dev(reload: bool, **options: Any) -> int:  # noqa: FBT001 -- click gives it 
 )
 @click.option("--debug", is_flag=True, help="Log more, and show tracebacks.")
 def serve(**options: Any) -> int:
-    """Serve API, orchestrator and worker in one process, for others too.
+    """Serve API, orchestrator and worker in one process, also for other machines.
 
     Settings come from flags, then PENSTOCK_… variables, then penstock.toml.
     """
     from penstock.config import Settings
 
-    return _serve(
-        Settings.load({"host": options.pop("host"), **_flags(options)}, application_urls=True)
-    )
+    flags = {"host": options["host"], **_flags(options)}
+    return _serve(Settings.load(flags, application_urls=True))
 
 
 def _flags(options: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +111,7 @@ def _serve(settings: Any) -> int:
 def _say_ready(address: str) -> None:
     lines = [
         f"Penstock is ready at {address}",
-        f"  page  {address}/ui/",
+        f"  UI    {address}/ui/",
         f"  API   {address}/api/v1",
         f"  docs  {address}/docs",
         "Ctrl-C stops it.",

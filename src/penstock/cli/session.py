@@ -1,4 +1,4 @@
-"""One execution from its start to its end: an engine, a screen that is told about it, and the ways to stop it early."""
+"""A session runs one execution with an engine, shows it on a screen, and can stop it early."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ TICK_SECONDS = 0.1
 CLOSE_SECONDS = 1.0
 INTERNAL_ERROR = 70
 SIGPIPE = 13
-"""By number, because Windows has no name for it."""
+"""A number, because Windows has no name for it."""
 MANY_NODES = 1000
-"""From here on, details are looked up once a second at most: each look reads the whole execution.
-"""
+"""With more nodes, details are read at most once a second: that reads the whole execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +51,17 @@ class Ending:
 
 class Session:
     def __init__(self, request: Request, screen: Screen) -> None:
-        self._request, self._screen = request, screen
+        self._request = request
+        self._screen = screen
         self._interrupt = Interrupt(self._at_once)
         self._directory: Path | None = None
         self._learned_at = 0.0
         self._exit_code = INTERNAL_ERROR
 
     async def run(self, show: Callable[[Ending], None]) -> int:
-        """Answers the exit code.
+        """Run the execution and return the exit code.
 
-        `show` is called before the engine closes: no handler can hold back the result.
+        `show` is called before the engine closes, so that no handler can hold back the result.
         """
         request = self._request
         with self._interrupt, self._store() as address:
@@ -75,18 +75,18 @@ class Session:
                     timed_out = await self._watch(engine, handle, progress)
                     result = await handle.result()
                     stored = await engine.stores.cold.execution(handle.id)
-                    ending = Ending(
-                        result, stored, self._interrupt.exit_code is not None, timed_out
-                    )
-                    self._tell(show, ending)
+
+                    interrupted = self._interrupt.exit_code is not None
+                    ending = Ending(result, stored, interrupted, timed_out)
+                    self._call_screen(show, ending)
                     self._exit_code = self._interrupt.exit_code or int(not result.completed)
                 finally:
                     self._give_up_after(request.settings.shutdown_grace_seconds + CLOSE_SECONDS)
         return self._exit_code
 
     async def _watch(self, engine: Engine, handle: ExecutionHandle, progress: Progress) -> bool:
-        """Until the execution has ended; True if that was because its time was up."""
-        self._tell(self._screen.begin, progress)
+        """Show the execution until it has ended; True if its time was over."""
+        self._call_screen(self._screen.begin, progress)
         following = asyncio.create_task(self._follow(engine, handle, progress))
         stopping = asyncio.create_task(self._interrupt.requested.wait())
         ticking = asyncio.create_task(self._tick())
@@ -98,24 +98,27 @@ class Session:
             )
             if not following.done():
                 timed_out = not stopping.done()
-                self._tell(self._screen.notice, self._why(timed_out=timed_out))
+                self._call_screen(self._screen.notice, self._cancel_notice(timed_out=timed_out))
                 with suppress(Conflict):  # it has just ended by itself
                     await handle.cancel()
             await following
         finally:
             for task in (following, stopping, ticking):
                 task.cancel()
-            self._tell(self._screen.end)
+            self._call_screen(self._screen.end)
         return timed_out
 
-    def _tell(self, say: Callable[..., None], *arguments: Any) -> None:
-        """Nobody may be listening any more (`| head`, a closed terminal): then it is stopped as by a signal."""
+    def _call_screen(self, say: Callable[..., None], *arguments: Any) -> None:
+        """Call the screen; if nobody reads it any more, stop as a signal would.
+
+        This happens with `| head`, or when the terminal is closed.
+        """
         try:
             say(*arguments)
         except OSError:
             self._interrupt.request(SIGPIPE)
 
-    def _why(self, *, timed_out: bool) -> str:
+    def _cancel_notice(self, *, timed_out: bool) -> str:
         if timed_out:
             return f"cancelling: --timeout {duration(self._request.timeout_seconds or 0)} is over"
         return "cancelling; Ctrl-C again ends it at once"
@@ -125,7 +128,7 @@ class Session:
             row = progress.apply(event)
             if row is not None and self._screen.shows_details and progress.lacks(row):
                 await self._learn(engine, progress)
-            self._tell(self._screen.changed, row)
+            self._call_screen(self._screen.changed, row)
 
     async def _learn(self, engine: Engine, progress: Progress) -> None:
         now = time.monotonic()
@@ -139,7 +142,7 @@ class Session:
     async def _tick(self) -> None:
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self._tell(self._screen.tick)
+            self._call_screen(self._screen.tick)
 
     @contextmanager
     def _store(self) -> Iterator[str]:
@@ -151,7 +154,10 @@ class Session:
             yield f"sqlite:///{self._directory / 'run.db'}"
 
     def _give_up_after(self, seconds: float) -> None:
-        """A handler that swallows its cancellation can't hold the process: the result has been shown already."""
+        """End the process after some time, even if a handler ignores its cancellation.
+
+        The result has been shown by then.
+        """
 
         def give_up() -> None:
             self._at_once()

@@ -1,4 +1,4 @@
-"""Standard output while handlers run: what they print goes to their attempt's log, not into the middle of a screen."""
+"""Standard output while handlers run: what they print goes to their attempt's log."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from typing import Any, TextIO
 from penstock.worker.logs import AttemptLog, current_log
 
 PUMP_SECONDS = 0.2
-"""A program that a handler has left behind may hold the pipe for ever; the run doesn't wait for it.
-"""
+"""How long to wait for the pipe, which a program that a handler started may keep open."""
 
 _partial: ContextVar[tuple[AttemptLog, str] | None] = ContextVar(
     "penstock_partial_line", default=None
@@ -24,12 +23,17 @@ _partial: ContextVar[tuple[AttemptLog, str] | None] = ContextVar(
 
 
 class HandlerStream(io.TextIOBase):
-    """Takes the place of `sys.stdout` or `sys.stderr`; `stray` gets what is written outside of handlers."""
+    """A replacement for `sys.stdout` or `sys.stderr` that writes to the attempt's log.
 
-    encoding, errors = "utf-8", "replace"
+    `stray` gets what is written outside of handlers.
+    """
+
+    encoding = "utf-8"
+    errors = "replace"
 
     def __init__(self, stray: Callable[[str], object], original: TextIO) -> None:
-        self._stray, self._original = stray, original
+        self._stray = stray
+        self._original = original
 
     def writable(self) -> bool:
         return True
@@ -38,9 +42,8 @@ class HandlerStream(io.TextIOBase):
         return self._original.fileno()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(
-            self._original, name
-        )  # `buffer` and the like: below this, text is out of our hands
+        # `buffer` and the like, which write below the level of text.
+        return getattr(self._original, name)
 
     def write(self, text: str) -> int:
         log = current_log.get()
@@ -54,7 +57,7 @@ class HandlerStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Ends a line inside a handler: nothing tells when the handler has written its last one."""
+        """Inside a handler, end the line: nothing says which line of a handler is its last."""
         log = current_log.get()
         if log is None:
             self._original.flush()
@@ -73,38 +76,41 @@ def captured(
     stray_out: Callable[[str], object], stray_error: Callable[[str], object] | None = None
 ) -> Iterator[None]:
     """Put `HandlerStream`s in place, and let Penstock's own warnings through to standard error."""
-    out, error = sys.stdout, sys.stderr
+    out = sys.stdout
+    error = sys.stderr
     sys.stdout = HandlerStream(stray_out, out)
     sys.stderr = HandlerStream(stray_error or error.write, error)
     warnings = logging.StreamHandler(sys.stderr)
     warnings.addFilter(
         lambda record: current_log.get() is None and record.name != "penstock.handler"
     )
+
     logger = logging.getLogger("penstock")
     logger.addHandler(warnings)
     try:
         yield
     finally:
         logger.removeHandler(warnings)
-        sys.stdout, sys.stderr = out, error
+        sys.stdout = out
+        sys.stderr = error
 
 
 @contextmanager
 def exclusive_stdout() -> Iterator[TextIO]:
-    """Standard output for one writer; whatever else writes there, such as a handler's subprocess, goes to stderr."""
+    """Standard output for one writer; other writers, such as subprocesses, get stderr."""
     with _redirected(1, 2) as stream:
         yield stream
 
 
 @contextmanager
 def exclusive_terminal(stray: Callable[[str], object]) -> Iterator[TextIO]:
-    """The terminal for one writer; whatever else writes there is given to `stray`, in a thread."""
+    """The terminal for one writer; text of other writers goes to `stray`, in a thread."""
     reading, writing = os.pipe()
     pump = threading.Thread(target=_pump, args=(reading, stray), name="penstock-pump", daemon=True)
     pump.start()
     with ExitStack() as stack:
-        # On the way out: both streams as they were, then the rest of what the pipe holds, then the
-        # terminal is closed.
+        # At the exit, both streams are restored, the rest of the pipe is read, and the terminal
+        # is closed, in this order.
         stack.callback(pump.join, PUMP_SECONDS)
         if os.isatty(2):
             stack.enter_context(_redirected(2, writing))
@@ -115,17 +121,19 @@ def exclusive_terminal(stray: Callable[[str], object]) -> Iterator[TextIO]:
 
 @contextmanager
 def _redirected(number: int, target: int) -> Iterator[TextIO]:
-    """File descriptor `number` leads to `target`; the stream that is given leads to where it led before."""
+    """Redirect a file descriptor to `target`, and give a stream to its original target."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     original = os.dup(number)
     os.dup2(target, number)
-    partial = os.fdopen(os.dup(original), "w", encoding=sys.stdout.encoding, errors="replace")
+    original_stream = os.fdopen(
+        os.dup(original), "w", encoding=sys.stdout.encoding, errors="replace"
+    )
     try:
-        yield partial
+        yield original_stream
     finally:
         with suppress(OSError):  # nobody reads it any more
-            partial.close()
+            original_stream.close()
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         os.dup2(original, number)

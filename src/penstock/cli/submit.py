@@ -21,8 +21,8 @@ EPILOG = """Examples:
   penstock submit report@stable --input @input.json --label team=billing --wait
   ID=$(penstock submit report --key-once order-7)
 
-Prints the execution's id. Exit codes: 0 it was started, with --wait: it completed; 1 with --wait: it failed or was
-cancelled; 2 it wasn't started."""
+Prints the execution's id. Exit codes: 0 it was started (with --wait: it completed); 1 with --wait:
+it failed or was cancelled; 2 it wasn't started."""
 
 
 @click.command(epilog=EPILOG)
@@ -41,10 +41,10 @@ cancelled; 2 it wasn't started."""
     "--priority",
     type=click.IntRange(-100, 100),
     default=0,
-    help="Higher ones are handed out first.",
+    help="Tasks with a higher priority start first.",
 )
 @click.option(
-    "--key-once", metavar="KEY", help="Start it once: the same key again gives the same execution."
+    "--key-once", metavar="KEY", help="Start it only once: the same key returns the same execution."
 )
 @click.option("--wait", is_flag=True, help="Watch it until it has ended.")
 @as_json
@@ -52,16 +52,15 @@ cancelled; 2 it wasn't started."""
 def submit(workflow: str, **options: Any) -> int:
     """Start an execution on a server.
 
-    FILE is a document, or - for standard input; NAME is a workflow that the server has, NAME@stable
-    one of its versions.
+    FILE is a document, or - for standard input. NAME is a workflow stored on the server, and
+    NAME@stable one of its versions.
     """
     from penstock.cli import reading
     from penstock.config import Settings
 
     limits = reading.document_limits(Settings.load())
-    is_file = (
-        workflow == reading.STDIN or Path(workflow).suffix in SUFFIXES or Path(workflow).is_file()
-    )
+    path = Path(workflow)
+    is_file = workflow == reading.STDIN or path.suffix in SUFFIXES or path.is_file()
     start_request = {
         "workflow": reading.read_file(workflow, limits) if is_file else workflow,
         "input": reading.read_input(options["given"], limits) or None,

@@ -1,4 +1,4 @@
-"""Tables: coloured and fitted to the screen on a terminal, aligned columns of plain text elsewhere."""
+"""Tables: coloured and fitted to the screen on a terminal, plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ GAP = "  "
 def show_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]], *, whole: Sequence[str] = ("id",)
 ) -> None:
-    """Columns named in `whole` are never shortened: what is copied from them must be complete."""
-    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # an ASCII terminal shows ? instead of failing
-    texts = [
-        [one_line("" if cell is None else str(cell), CELL_CHARACTERS_MAX) for cell in row]
-        for row in rows
-    ]
+    """Print a table; columns named in `whole` are never shortened, so they can be copied."""
+    # An ASCII terminal shows ? instead of failing.
+    sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]
+    texts = [[_cell_text(cell) for cell in row] for row in rows]
     if on_terminal():
         _show_coloured(columns, texts, whole)
     else:
         _show_plain(columns, texts)
+
+
+def _cell_text(cell: object) -> str:
+    if cell is None:
+        return ""
+    return one_line(str(cell), CELL_CHARACTERS_MAX)
 
 
 def on_terminal() -> bool:
@@ -33,11 +37,11 @@ def on_terminal() -> bool:
 
 def _show_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     heads = [name.upper() for name in columns]
-    widths = [max(len(line[index]) for line in (heads, *rows)) for index in range(len(heads))]
-    for line in (heads, *rows):
-        print(
-            GAP.join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-        )
+    lines = [heads, *rows]
+    widths = [max(len(line[index]) for line in lines) for index in range(len(heads))]
+    for line in lines:
+        cells = [text.ljust(width) for text, width in zip(line, widths, strict=True)]
+        print(GAP.join(cells).rstrip())
 
 
 def _show_coloured(
@@ -54,8 +58,11 @@ def _show_coloured(
         longest = max((len(row[index]) for row in rows), default=0)
         min_width = longest if name in whole or name == "state" else None
         table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=min_width)
+
     for row in rows:
-        table.add_row(
-            *(Text(text, style=STYLES[text][1] if text in STYLES else "") for text in row)
-        )
+        cells = []
+        for text in row:
+            _, style = STYLES.get(text, ("", ""))
+            cells.append(Text(text, style=style))
+        table.add_row(*cells)
     Console(highlight=False).print(table)

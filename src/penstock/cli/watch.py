@@ -1,4 +1,4 @@
-"""`penstock watch`: the live view of `penstock run`, for an execution on a server."""
+"""`penstock watch`: follows an execution on a server, in the view of `penstock run`."""
 
 from __future__ import annotations
 
@@ -63,56 +63,56 @@ async def _watch(client: Client, handle: Execution, options: Mapping[str, Any]) 
 async def see_through(
     client: Client, handle: Execution, options: Mapping[str, Any], *, quiet: bool = False
 ) -> int:
-    """Show an execution until it has ended, and answer the exit code; `quiet` only prints it as JSON then."""
+    """Show an execution until it has ended, and return the exit code.
+
+    With `quiet`, nothing is shown but the result, as JSON.
+    """
     from penstock.cli.run import chosen_screen
 
-    found = await handle.status()
+    status = await handle.status()
     client.retry_seconds = WAIT_SECONDS
     if quiet:
         result = await handle.result()
         print_json(result.view)
         return int(not result.completed)
-    with chosen_screen(
-        plain=options.get("plain", False), no_color=options.get("no_color", False)
-    ) as screen:
-        return await Watching(client, handle, screen).run(
-            found, logs=options.get("logs", False), debug=options["debug"]
-        )
+
+    plain = options.get("plain", False)
+    no_color = options.get("no_color", False)
+    logs = options.get("logs", False)
+    with chosen_screen(plain=plain, no_color=no_color) as screen:
+        watching = Watching(client, handle, screen)
+        return await watching.run(status, logs=logs, debug=options["debug"])
 
 
 class Watching:
-    def __init__(self, client: Client, handle: Execution, screen: Screen) -> None:
-        self._client, self._handle, self._screen = client, handle, screen
+    """The view of one execution on a screen."""
 
-    async def run(self, found: Result, *, logs: bool, debug: bool) -> int:
+    def __init__(self, client: Client, handle: Execution, screen: Screen) -> None:
+        self._client = client
+        self._handle = handle
+        self._screen = screen
+
+    async def run(self, status: Result, *, logs: bool, debug: bool) -> int:
         from penstock.cli.interrupt import Interrupt
         from penstock.cli.progress import Progress
         from penstock.cli.remote_ending import ending_of, plan_of, stamp
         from penstock.cli.report import report
 
         with Interrupt(self._screen.restore) as interrupt:
-            plan = await plan_of(self._client, self._handle, found)
-            progress = Progress(plan, self._handle.id, stamp(found["created_at"]) or time.time())
+            plan = await plan_of(self._client, self._handle, status)
+            progress = Progress(plan, self._handle.id, stamp(status["created_at"]) or time.time())
             if not await self._follow_until_end(progress, interrupt):
-                self._screen.show(
-                    [
-                        [
-                            (
-                                f"The execution goes on; 'penstock watch {self._handle.id}' looks again.",
-                                "",
-                            )
-                        ]
-                    ]
-                )
+                hint = f"'penstock watch {self._handle.id}' shows it again"
+                self._screen.show([[(f"The execution goes on; {hint}.", "")]])
                 return interrupt.exit_code or 130
+
             result = await self._handle.result()
-            self._screen.show(
-                report(await ending_of(self._handle, result, logs=logs), all_logs=logs, debug=debug)
-            )
+            ending = await ending_of(self._handle, result, logs=logs)
+            self._screen.show(report(ending, all_logs=logs, debug=debug))
         return int(not result.completed)
 
     async def _follow_until_end(self, progress: Progress, interrupt: Interrupt) -> bool:
-        """False if somebody wanted to see no more."""
+        """Show events until the execution has ended; False if the user stopped before."""
         self._screen.begin(progress)
         following = asyncio.create_task(self._follow(progress))
         stopping = asyncio.create_task(interrupt.requested.wait())
@@ -121,7 +121,8 @@ class Watching:
             await asyncio.wait({following, stopping, ticking}, return_when=asyncio.FIRST_COMPLETED)
             for ended in (following, ticking):
                 if ended.done():
-                    ended.result()  # nobody may be reading any more: `| head`, a closed terminal
+                    # Raises if nobody reads any more: `| head`, or a closed terminal.
+                    ended.result()
             return following.done()
         finally:
             for task in (following, stopping, ticking):

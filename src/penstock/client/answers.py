@@ -1,4 +1,4 @@
-"""What a server's answers become: problem documents exceptions, executions results."""
+"""Answers of a server as Python objects: exceptions and results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from penstock.errors import (
 )
 from penstock.runtime.result import Result
 
-UNAVAILABLE, TOO_MANY = (502, 503, 504), 429
+UNAUTHORIZED = 401
+TOO_MANY = 429
+UNAVAILABLE = (502, 503, 504)
 BY_CODE: Mapping[str, type[PenstockError]] = {
     "not_found": NotFound,
     "conflict": Conflict,
@@ -33,7 +35,7 @@ BY_CODE: Mapping[str, type[PenstockError]] = {
     "unavailable": Unreachable,
 }
 BY_STATUS: Mapping[int, type[PenstockError]] = {
-    401: Unauthorized,
+    UNAUTHORIZED: Unauthorized,
     403: Unauthorized,
     404: NotFound,
     409: Conflict,
@@ -47,49 +49,51 @@ class RemoteResult(Result):
     """A `Result` from an execution's JSON."""
 
     def __init__(self, view: dict[str, Any]) -> None:
-        self.execution_id, self.workflow, self.version = (
-            view["execution_id"],
-            view["workflow"],
-            view["version"],
-        )
+        self.execution_id = view["execution_id"]
+        self.workflow = view["workflow"]
+        self.version = view["version"]
         self.state = view["state"]
         self.view = view
 
 
 def error_from(status: int, data: bytes, retry_after: float | None = None) -> PenstockError:
-    """A refused call.
+    """The exception for a refused call.
 
-    The body is a problem document, unless something between here and the server answered.
+    The body is a problem document, unless a proxy in front of the server answered.
     """
-    problem = _problem(data)
+    problem = _decode_problem(data)
     code = problem.get("code", "")
-    detail = str(problem.get("detail") or problem.get("title") or f"the server answered {status}")[
-        :DETAIL_CHARACTERS_MAX
-    ]
+    detail = problem.get("detail") or problem.get("title") or f"the server answered {status}"
+    detail = str(detail)[:DETAIL_CHARACTERS_MAX]
+
     if status == TOO_MANY or code == "too_many_streams":
         return RateLimited(detail, retry_after=retry_after or 0.0)
-    if code == "invalid_workflow" and (found := problem.get("problems")):
-        return InvalidWorkflow(_problems(found))
-    kind = BY_CODE.get(code) or (None if code else BY_STATUS.get(status))
+    problems = problem.get("problems")
+    if code == "invalid_workflow" and problems:
+        return InvalidWorkflow(_read_problems(problems))
+
+    kind = BY_CODE.get(code) if code else BY_STATUS.get(status)
     if kind is None:
         return RequestFailed(detail, status=status, code=code)
-    return kind(detail + KEY_HINT) if status == 401 else kind(detail)  # noqa: PLR2004
+    if status == UNAUTHORIZED:
+        return kind(detail + KEY_HINT)
+    return kind(detail)
 
 
 def error_in(problem: Mapping[str, Any]) -> PenstockError:
-    """One that stands in a list of answers."""
+    """The exception for a problem in a list of answers."""
     return error_from(problem.get("status", 0), msgspec.json.encode(problem))
 
 
-def _problem(data: bytes) -> dict[str, Any]:
+def _decode_problem(data: bytes) -> dict[str, Any]:
     try:
-        found = msgspec.json.decode(data)
+        decoded = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return decoded if isinstance(decoded, dict) else {}
 
 
-def _problems(found: list[dict[str, Any]]) -> list[Problem]:
+def _read_problems(items: list[dict[str, Any]]) -> list[Problem]:
     return [
         Problem(
             item.get("code", ""),
@@ -97,5 +101,5 @@ def _problems(found: list[dict[str, Any]]) -> list[Problem]:
             item.get("message", ""),
             item.get("node_id"),
         )
-        for item in found
+        for item in items
     ]

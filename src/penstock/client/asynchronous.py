@@ -1,4 +1,4 @@
-"""`penstock.Client`: everything that a server can be asked, for asyncio."""
+"""`penstock.Client`: all calls of a server's API, for asyncio."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from penstock.client.execution import Execution
 from penstock.client.following import follow
 from penstock.client.transport import Transport, path_of
 from penstock.definition.builder import Workflow
-from penstock.errors import PartlyStarted, RequestFailed
+from penstock.errors import PartlyStarted, PenstockError, RequestFailed
 
-PAGE, BATCH = 100, 500
+PAGE = 100
+BATCH = 500
 BATCH_TOO_LARGE = "batch_too_large"
 WAIT_SECONDS_MAX = 60.0
 Json = dict[str, Any]
@@ -23,10 +24,10 @@ Moment = datetime | str | None
 
 
 class Client:
-    """The calls of `penstock.Engine`, made to a server.
+    """A client of a server, with the calls of `penstock.Engine`.
 
-    `timeout_seconds` is for one answer. While the server can't be reached, calls that may be
-    repeated are, for `retry_seconds`.
+    `timeout_seconds` is the limit for one answer. While the server can't be reached, calls that may
+    be repeated are repeated, for `retry_seconds`.
     """
 
     def __init__(
@@ -72,11 +73,10 @@ class Client:
     ) -> Execution:
         """Start an execution; once this returns, it will reach its end.
 
-        `workflow` may be `name`, `name@stable`.
-
-        The same `idempotency_key` again gives the same execution; without one, a lost answer still
-        doesn't make two. With `wait`, the server answers when it has ended, or after so many
-        seconds (60 at most): saves calls for short ones.
+        `workflow` may be the name of a stored one, such as `report` or `report@stable`. The same
+        `idempotency_key` again gives the same execution; without one, a lost answer still doesn't
+        start two. With `wait`, the server answers when the execution has ended, or after so many
+        seconds (60 at most), which saves calls for short executions.
         """
         wait = None if wait is None else min(wait, WAIT_SECONDS_MAX)
         body = _start_request(workflow, input, labels, priority)
@@ -100,47 +100,52 @@ class Client:
     ) -> list[Execution]:
         """Start an execution for each input.
 
-        If only some are refused: `PartlyStarted`, with both kinds.
+        Raises `PartlyStarted`, with the started and the refused ones, if only some are refused.
         """
-        start_requests = [_start_request(workflow, given, labels, priority) for given in inputs]
+        start_requests = [
+            _start_request(workflow, execution_input, labels, priority)
+            for execution_input in inputs
+        ]
         shared: Json = {}
-        if not isinstance(workflow, str):  # sent once, not with every input
+        if not isinstance(workflow, str):
+            # The document is sent once, not with every input.
             shared = {"definition": _document(workflow)}
             for start_request in start_requests:
                 del start_request["definition"]
+
         answers: list[Json] = []
         size = BATCH
         while len(answers) < len(start_requests):
-            body = {**shared, "executions": start_requests[len(answers) : len(answers) + size]}
+            batch = start_requests[len(answers) : len(answers) + size]
+            body = {**shared, "executions": batch}
             try:
-                answers += (await self._json("POST", "/executions/batch", body=body))["items"]
+                answer = await self._json("POST", "/executions/batch", body=body)
             except RequestFailed as error:
                 if error.code != BATCH_TOO_LARGE or size == 1:
                     raise
-                size = max(
-                    1, size // 2
-                )  # more than the server's rate limit lets anybody start at once
+                # The batch is larger than the server's rate limit allows at once.
+                size = max(1, size // 2)
+            else:
+                answers += answer["items"]
         return self._handles(answers)
 
     def _handles(self, answers: Sequence[Json]) -> list[Execution]:
-        errors = {
-            n: error_in(answer["error"]) for n, answer in enumerate(answers) if "error" in answer
-        }
-        started = {
-            n: Execution(self._transport, answer["execution_id"], answer)
-            for n, answer in enumerate(answers)
-            if n not in errors
-        }
-        if errors and not started:
-            raise next(iter(errors.values()))
-        if errors:
-            first, error = next(iter(errors.items()))
-            raise PartlyStarted(
-                f"{len(errors)} of {len(answers)} executions were refused; the first, number {first}: {error}",
-                errors,
-                started,
-            )
-        return list(started.values())
+        errors: dict[int, PenstockError] = {}
+        started: dict[int, Execution] = {}
+        for number, answer in enumerate(answers):
+            if "error" in answer:
+                errors[number] = error_in(answer["error"])
+            else:
+                execution_id = answer["execution_id"]
+                started[number] = Execution(self._transport, execution_id, answer)
+        if not errors:
+            return list(started.values())
+
+        first, error = next(iter(errors.items()))
+        if not started:
+            raise error
+        refused = f"{len(errors)} of {len(answers)} executions were refused"
+        raise PartlyStarted(f"{refused}; the first, number {first}: {error}", errors, started)
 
     def execution(self, execution_id: str) -> Execution:
         """A handle for an execution that the server already has."""
@@ -158,16 +163,27 @@ class Client:
         text: str | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[Json, None]:
-        """Executions without their nodes, the newest first, at most `limit`; pages are fetched as they are needed."""
+        """Executions without their nodes, the newest first, at most `limit`.
+
+        Pages are fetched as they are needed.
+        """
         states = [state] if isinstance(state, str) else state or []
-        query: list[tuple[str, Any]] = [("state", each) for each in states]
+        query: list[tuple[str, Any]] = [("state", state_name) for state_name in states]
         query += [("label", f"{name}:{value}") for name, value in (labels or {}).items()]
-        query += [("workflow", workflow), ("version", version), ("text", text)]
-        query += [("since", _moment(since)), ("until", _moment(until))]
+        query += [
+            ("workflow", workflow),
+            ("version", version),
+            ("text", text),
+            ("since", _moment(since)),
+            ("until", _moment(until)),
+        ]
         return self._pages("/executions", query, limit)
 
     def events(self, after: str | None = None) -> AsyncGenerator[Json, None]:
-        """Every change of state of every execution, from now on or after the event with this id; never ends."""
+        """Live events of all executions, from now on or after the event with this id.
+
+        The stream never ends.
+        """
         return follow(self._transport, "/events", after)
 
     async def put_workflow(
@@ -177,7 +193,7 @@ class Client:
         strict: bool = False,
         allow_unknown_handlers: bool = False,
     ) -> Json:
-        """Store a definition: `name`, `version`, `created` (False if it was known), `warnings`."""
+        """Store a workflow; returns `name`, `version`, `warnings`, and `created` if it is new."""
         query = {"strict": strict or None, "allow_unknown_handlers": allow_unknown_handlers or None}
         return await self._json("POST", "/workflows", query=query, body=_document(document))
 
@@ -188,17 +204,16 @@ class Client:
         strict: bool = False,
         allow_unknown_handlers: bool = False,
     ) -> Json:
-        """What is wrong with a document, without storing it: `valid`, `problems`, `warnings`."""
+        """Check a document without storing it; returns `valid`, `problems` and `warnings`."""
         query = {"strict": strict or None, "allow_unknown_handlers": allow_unknown_handlers or None}
-        return await self._json(
-            "POST", "/workflows/validate", query=query, body=_document(document)
-        )
+        body = _document(document)
+        return await self._json("POST", "/workflows/validate", query=query, body=body)
 
     def workflows(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
         return self._pages("/workflows", [], limit)
 
     async def workflow(self, name: str, version: int | str | None = None) -> Json:
-        """A definition with its `version`; the latest unless told otherwise."""
+        """A definition with its `version`, which is the latest by default."""
         return await self._json("GET", path_of("workflows", name), query={"version": version})
 
     async def delete_workflow(self, name: str) -> None:
@@ -215,7 +230,7 @@ class Client:
         *,
         weights: Mapping[int, int] | None = None,
     ) -> Json:
-        """Let `name@alias` mean this version, or each of these for a share: `weights={3: 90, 4: 10}`."""
+        """Point `name@alias` at a version, or at several by weight: `weights={3: 90, 4: 10}`."""
         body: Json = {"version": version}
         if weights is not None:
             body = {"weights": {str(number): share for number, share in weights.items()}}
@@ -234,13 +249,15 @@ class Client:
         closed: bool = False,
         limit: int | None = None,
     ) -> AsyncGenerator[Json, None]:
-        """Nodes that failed for good, the newest first; with `closed` also those that were retried or dropped."""
-        query = [("workflow", workflow), ("handler", handler), ("category", category)]
-        return self._pages(
-            "/dead-letters",
-            [*query, ("execution_id", execution_id), ("closed", closed or None)],
-            limit,
-        )
+        """Dead letters, the newest first; with `closed`, also those that were retried or dropped."""
+        query = [
+            ("workflow", workflow),
+            ("handler", handler),
+            ("category", category),
+            ("execution_id", execution_id),
+            ("closed", closed or None),
+        ]
+        return self._pages("/dead-letters", query, limit)
 
     def errors(  # noqa: PLR0913 -- each is a filter
         self,
@@ -254,22 +271,23 @@ class Client:
         until: str | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[Json, None]:
-        """Nodes that failed for good, and why, the newest first; also those that were retried since."""
+        """Errors of nodes that failed for good, the newest first; also of those retried since."""
         query = [
             ("workflow", workflow),
             ("node_id", node_id),
             ("handler", handler),
             ("category", category),
+            ("text", text),
+            ("since", since),
+            ("until", until),
         ]
-        return self._pages(
-            "/errors", [*query, ("text", text), ("since", since), ("until", until)], limit
-        )
+        return self._pages("/errors", query, limit)
 
     async def dead_letter(self, letter_id: str | int) -> Json:
         return await self._json("GET", path_of("dead-letters", letter_id))
 
     async def retry_dead_letter(self, letter_id: str | int) -> Json:
-        """As `Execution.retry`, for the execution of this one."""
+        """Retry the execution of a dead letter, as `Execution.retry` does."""
         return await self._json("POST", path_of("dead-letters", letter_id, "retry"))
 
     async def retry_dead_letters(  # noqa: PLR0913 -- each is a filter
@@ -283,8 +301,8 @@ class Client:
         preview: bool = False,
         limit: int | None = None,
     ) -> list[Json]:
-        """Retry all that fit: one new execution for each failed one, or for that one the `error`."""
-        given = {
+        """Retry all dead letters that match; an item for each execution, or its `error`."""
+        fields = {
             "ids": ids and list(ids),
             "workflow": workflow,
             "handler": handler,
@@ -293,8 +311,9 @@ class Client:
             "preview": preview or None,
             "limit": limit,
         }
-        body = {name: value for name, value in given.items() if value is not None}
-        items: list[Json] = (await self._json("POST", "/dead-letters/retry", body=body))["items"]
+        body = {name: value for name, value in fields.items() if value is not None}
+        answer = await self._json("POST", "/dead-letters/retry", body=body)
+        items: list[Json] = answer["items"]
         return items
 
     async def drop_dead_letter(self, letter_id: str | int) -> None:
@@ -319,18 +338,22 @@ class Client:
         until: Moment = None,
         limit: int | None = None,
     ) -> AsyncGenerator[Json, None]:
-        """Who changed what, when and from where; the newest first."""
-        query = [("key", key), ("action", action), ("object", object)]
-        return self._pages(
-            "/audit", [*query, ("since", _moment(since)), ("until", _moment(until))], limit
-        )
+        """The audit log: who changed what, when and from where; the newest first."""
+        query = [
+            ("key", key),
+            ("action", action),
+            ("object", object),
+            ("since", _moment(since)),
+            ("until", _moment(until)),
+        ]
+        return self._pages("/audit", query, limit)
 
     async def health(self) -> Json:
-        """How the server's parts are; `status` is `ok` or `unavailable`."""
+        """The health of the server and its parts; `status` is `ok` or `unavailable`."""
         return await self._json("GET", "/health", fine=503)
 
-    async def _json(self, method: str, path: str, **given: Any) -> Json:
-        answer: Json = await self._transport.call(method, path, **given)
+    async def _json(self, method: str, path: str, **request: Any) -> Json:
+        answer: Json = await self._transport.call(method, path, **request)
         return answer
 
     async def _items(self, path: str) -> list[Json]:
@@ -339,30 +362,41 @@ class Client:
     async def _pages(
         self, path: str, query: Sequence[tuple[str, Any]], limit: int | None
     ) -> AsyncGenerator[Json, None]:
-        cursor, left = None, limit
+        cursor = None
+        left = limit
         while left is None or left > 0:
             size = PAGE if left is None else min(PAGE, left)
-            page = await self._transport.call(
-                "GET", path, query=[*query, ("cursor", cursor), ("limit", size)]
-            )
+            page_query = [*query, ("cursor", cursor), ("limit", size)]
+            page = await self._transport.call("GET", path, query=page_query)
             for item in page["items"]:
                 yield item
-            cursor, left = page["next_cursor"], None if left is None else left - len(page["items"])
+
+            if left is not None:
+                left -= len(page["items"])
+            cursor = page["next_cursor"]
             if cursor is None:
                 return
 
 
 def _start_request(
     workflow: AnyWorkflow,
-    given: Mapping[str, Any] | None,
+    execution_input: Mapping[str, Any] | None,
     labels: Mapping[str, Any] | None,
     priority: int,
 ) -> Json:
-    start_request: Json = (
-        {"workflow": workflow} if isinstance(workflow, str) else {"definition": _document(workflow)}
-    )
-    more = {"input": given, "labels": labels and dict(labels), "priority": priority or None}
-    return start_request | {name: value for name, value in more.items() if value is not None}
+    start_request: Json = {}
+    if isinstance(workflow, str):
+        start_request["workflow"] = workflow
+    else:
+        start_request["definition"] = _document(workflow)
+
+    if execution_input is not None:
+        start_request["input"] = execution_input
+    if labels is not None:
+        start_request["labels"] = dict(labels)
+    if priority:
+        start_request["priority"] = priority
+    return start_request
 
 
 def _document(document: Workflow | Mapping[str, Any]) -> Json:

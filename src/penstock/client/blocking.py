@@ -1,7 +1,7 @@
 """`penstock.SyncClient`: the same client, for code without asyncio.
 
-It runs on an event loop of its own, in a thread of its own; each method here hands a call over and
-waits. So there is one client, and it may be used from any number of threads.
+It runs an event loop in a thread of its own. Each method hands a call over to it and waits, so
+one client can be used from any number of threads.
 """
 
 from __future__ import annotations
@@ -39,18 +39,19 @@ class Loop:
     def run(self, work: Coroutine[Any, Any, Answer]) -> Answer:
         if self.closed:
             work.close()
-            raise PenstockError("this client has been closed; make a new one")
+            raise PenstockError("this client has been closed; create a new one")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
-        except BaseException:  # Ctrl-C reaches the thread that waits, not the one that works
+        except BaseException:
+            # Ctrl-C reaches the waiting thread, not the one that runs the call.
             future.cancel()
             raise
 
     def iterate(self, items: AsyncGenerator[Item, None]) -> Iterator[Item]:
         try:
-            while (found := self.run(_next(items))) is not None:
-                yield found[0]
+            while (item := self.run(_next(items))) is not None:
+                yield item[0]
         finally:
             if not self.closed:
                 self.run(items.aclose())
@@ -70,18 +71,19 @@ async def _next(items: AsyncGenerator[Item, None]) -> tuple[Item] | None:
 
 
 class Blocking(Generic[Target]):
-    """Something asynchronous, and the loop that it lives on."""
+    """A blocking view of an asynchronous object, which runs on `loop`."""
 
     def __init__(self, target: Target, loop: Loop) -> None:
-        self._target, self._loop = target, loop
+        self._target = target
+        self._loop = loop
 
 
 def blocking(
     method: Callable[Concatenate[Target, P], Coroutine[Any, Any, Answer]],
 ) -> Callable[Concatenate[Blocking[Target], P], Answer]:
     @wraps(method)
-    def call(self: Blocking[Target], /, *args: P.args, **given: P.kwargs) -> Answer:
-        return self._loop.run(method(self._target, *args, **given))
+    def call(self: Blocking[Target], /, *args: P.args, **kwargs: P.kwargs) -> Answer:
+        return self._loop.run(method(self._target, *args, **kwargs))
 
     return call
 
@@ -90,8 +92,8 @@ def iterating(
     method: Callable[Concatenate[Target, P], AsyncGenerator[Item, None]],
 ) -> Callable[Concatenate[Blocking[Target], P], Iterator[Item]]:
     @wraps(method)
-    def call(self: Blocking[Target], /, *args: P.args, **given: P.kwargs) -> Iterator[Item]:
-        return self._loop.iterate(method(self._target, *args, **given))
+    def call(self: Blocking[Target], /, *args: P.args, **kwargs: P.kwargs) -> Iterator[Item]:
+        return self._loop.iterate(method(self._target, *args, **kwargs))
 
     return call
 
@@ -130,8 +132,9 @@ def starting(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, Execution]],
 ) -> Callable[Concatenate[Blocking[Client], P], SyncExecution]:
     @wraps(method)
-    def call(self: Blocking[Client], /, *args: P.args, **given: P.kwargs) -> SyncExecution:
-        return SyncExecution(self._loop.run(method(self._target, *args, **given)), self._loop)
+    def call(self: Blocking[Client], /, *args: P.args, **kwargs: P.kwargs) -> SyncExecution:
+        execution = self._loop.run(method(self._target, *args, **kwargs))
+        return SyncExecution(execution, self._loop)
 
     return call
 
@@ -140,15 +143,18 @@ def starting_many(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, list[Execution]]],
 ) -> Callable[Concatenate[Blocking[Client], P], list[SyncExecution]]:
     @wraps(method)
-    def call(self: Blocking[Client], /, *args: P.args, **given: P.kwargs) -> list[SyncExecution]:
-        started = self._loop.run(method(self._target, *args, **given))
-        return [SyncExecution(each, self._loop) for each in started]
+    def call(self: Blocking[Client], /, *args: P.args, **kwargs: P.kwargs) -> list[SyncExecution]:
+        started = self._loop.run(method(self._target, *args, **kwargs))
+        return [SyncExecution(execution, self._loop) for execution in started]
 
     return call
 
 
 class SyncClient(Blocking[Client]):
-    """`Client` with blocking methods and plain iterators. `with` it, or call `close` at the end."""
+    """`Client` with blocking methods and plain iterators.
+
+    Use it in a `with` statement, or call `close` at the end.
+    """
 
     def __init__(
         self,
@@ -168,7 +174,7 @@ class SyncClient(Blocking[Client]):
         self.close()
 
     def close(self) -> None:
-        """Ends its thread. What still waits or iterates elsewhere gets an error."""
+        """End its thread. Calls and iterations in other threads get an error."""
         if not self._loop.closed:
             self._loop.run(self._target.close())
             self._loop.close()

@@ -17,18 +17,21 @@ PAGE = 500
 
 
 class Execution:
-    """What `Client.start` gives. Nothing is asked of the server before a method is called.
+    """The handle of an execution on a server; only its methods make calls.
 
-    `accepted` is the server's answer to the start, with `workflow`, `version` and `created_at`;
-    empty for a handle that was made from an id.
+    `accepted` is the server's answer to the start, with `workflow`, `version` and `created_at`. It
+    is empty for a handle that was made from an id.
     """
 
     def __init__(
         self, transport: Transport, execution_id: str, accepted: dict[str, Any] | None = None
     ) -> None:
-        self._transport, self.id = transport, execution_id
+        self._transport = transport
+        self.id = execution_id
         self.accepted = accepted or {}
-        self._ended = accepted if accepted and accepted.get("finished_at") else None
+        self._ended: dict[str, Any] | None = None
+        if self.accepted.get("finished_at"):
+            self._ended = self.accepted
 
     @property
     def execution_id(self) -> str:
@@ -40,17 +43,20 @@ class Execution:
     def _path(self, *parts: str) -> str:
         return path_of("executions", self.id, *parts)
 
-    async def result(self, timeout: float | None = None) -> Result:  # noqa: ASYNC109 -- for callers without asyncio too
-        """Waits for the end. A failed execution is a result too: look at `state` and `error`.
+    async def result(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 -- for callers without asyncio too
+    ) -> Result:
+        """Wait for the end. A failed execution has a result too, with `state` and `error`.
 
-        `TimeoutError` when it takes longer than `timeout` seconds; the execution goes on.
+        Raises `TimeoutError` after `timeout` seconds; the execution goes on.
         """
         async with asyncio.timeout(timeout):
             while self._ended is None:
                 await self._wait_for_the_end()
-                found = await self._transport.call("GET", self._path())
-                if found["state"] in EXECUTION_ENDS:
-                    self._ended = found
+                view = await self._transport.call("GET", self._path())
+                if view["state"] in EXECUTION_ENDS:
+                    self._ended = view
         return RemoteResult(self._ended)
 
     async def _wait_for_the_end(self) -> None:
@@ -58,19 +64,22 @@ class Execution:
             async for _ in self.events():
                 pass
         except RateLimited as error:
-            # More streams than the server has room for: those that wait take turns.
+            # The server has no room for more streams, so waiting clients take turns.
             await asyncio.sleep(error.retry_after)
 
     async def status(self) -> Result:
-        """How it stands now, in the same shape."""
+        """The current state, in the shape of a result."""
         return RemoteResult(await self._transport.call("GET", self._path()))
 
     def events(self, after: int = 0) -> AsyncGenerator[dict[str, Any], None]:
-        """Every change of state after the one with this `seq`, live; ends with the execution."""
+        """Live events: every transition after `seq`, until the execution has ended."""
         return follow(self._transport, self._path("events"), str(after) if after else None)
 
     async def cancel(self) -> None:
-        """Raises `Conflict` if it has ended, `NotFound` if there is none; so do `pause` and `resume`."""
+        """Cancel it. Raises `Conflict` if it has ended, `NotFound` if it doesn't exist.
+
+        `pause` and `resume` raise the same.
+        """
         await self._transport.call("POST", self._path("cancel"))
 
     async def pause(self) -> None:
@@ -82,39 +91,40 @@ class Execution:
     async def retry(
         self, start: str | None = None, version: str | int = "same", *, preview: bool = False
     ) -> dict[str, Any]:
-        """A new execution that runs what didn't complete, or all from the node `start` on, and keeps the rest.
+        """Retry it: a new execution runs what didn't complete, and reuses the other outputs.
 
-        Answers `execution_id`, `runs` (which nodes, and why) and `keeps`; a `preview` starts nothing. `version` is
-        `same`, `latest` or a number.
+        With `start`, that node and all nodes after it run again. Returns `execution_id`, `runs`
+        (which nodes, and why) and `keeps`; a `preview` starts nothing. `version` is `same`,
+        `latest` or a number.
         """
         query = {"from": start, "version": version, "preview": preview or None}
-        answer: dict[str, Any] = await self._transport.call(
-            "POST", self._path("retry"), query=query
-        )
+        path = self._path("retry")
+        answer: dict[str, Any] = await self._transport.call("POST", path, query=query)
         return answer
 
     async def results(self) -> dict[str, Any]:
-        """`state`, `completed`, `output`, `outputs` by node, `error`: the values without the rest."""
+        """The values alone: `state`, `completed`, `output`, `outputs` by node, `error`."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("results"))
         return answer
 
     async def history(self) -> list[dict[str, Any]]:
-        """Every change of state so far."""
-        found: list[dict[str, Any]] = []
+        """The history so far."""
+        lines: list[dict[str, Any]] = []
         while True:
-            query = {"after": found[-1]["seq"] if found else None, "limit": PAGE}
+            last_seq = lines[-1]["seq"] if lines else None
+            query = {"after": last_seq, "limit": PAGE}
             page = await self._transport.call("GET", self._path("history"), query=query)
-            found += page["items"]
+            lines += page["items"]
             if page["next_cursor"] is None or not page["items"]:
-                return found
+                return lines
 
     async def node(self, name: str) -> dict[str, Any]:
-        """One node: its state, its part of the document, what it was given, and every attempt."""
+        """One node: its state, its part of the document, its config and inputs, and all attempts."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("nodes", name))
         return answer
 
     async def logs(self, name: str) -> dict[int, str]:
-        """What the node's handler logged, by attempt."""
+        """The logs of the node's handler, by attempt."""
         answer = await self._transport.call("GET", self._path("nodes", name, "logs"))
         return {item["attempt"]: item["text"] for item in answer["items"]}
 

@@ -1,4 +1,4 @@
-"""A stream of events that goes on where it broke off: nothing is missed, nothing comes twice."""
+"""Streams of live events that resume after a broken connection, without gap or repeat."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ END = "end"
 async def follow(
     transport: Transport, path: str, last_id: str | None = None
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Each event's data; ends when the server says that no more will come."""
+    """The data of each event, until the server says that no more will come."""
     patience = Patience(transport.retry_seconds, repeatable=True)
     while True:
         try:
@@ -35,7 +35,7 @@ async def follow(
 
 
 async def _events(stream: aiohttp.StreamReader, patience: Patience) -> AsyncIterator[ServerEvent]:
-    """Never ends by itself: a stream that is complete says so with its last event."""
+    """Events of one connection, which must not end before the event that says so."""
     parser = EventParser()
     async for piece in stream.iter_any():
         patience.answered()

@@ -1,6 +1,6 @@
-"""Server-Sent Events, from bytes as they arrive.
+"""A parser of Server-Sent Events, as far as our servers use them.
 
-As the WHATWG describes them, without what no server of ours sends.
+The format is the one that the WHATWG describes.
 """
 
 from __future__ import annotations
@@ -20,26 +20,28 @@ class ServerEvent:
 
 
 class EventParser:
-    """`feed` it pieces of any size; it gives each event when its blank line has come."""
+    """A parser that is fed pieces of any size and gives each event at its blank line."""
 
     def __init__(self) -> None:
         self._rest = b""
-        self._kind, self._data = "message", list[str]()
+        self._kind = "message"
+        self._data: list[str] = []
         self._id: str | None = None
 
     def feed(self, piece: bytes) -> Iterator[ServerEvent]:
         text = self._rest + piece
-        # A last \r may be half of a \r\n whose other half is still on its way.
+        # A \r at the end may be half of a \r\n whose other half is yet to come.
         carriage_return = b"\r" if text.endswith(b"\r") else b""
         *lines, rest = _LINE_END.split(text[: len(text) - len(carriage_return)])
         self._rest = rest + carriage_return
+
         for line in lines:
             if line:
-                self._field(line)
-            elif (event := self._event()) is not None:
+                self._read_field(line)
+            elif (event := self._end_event()) is not None:
                 yield event
 
-    def _field(self, line: bytes) -> None:
+    def _read_field(self, line: bytes) -> None:
         name, _, value = line.decode("utf-8", "replace").partition(":")
         value = value.removeprefix(" ")
         if name == "data":
@@ -49,8 +51,12 @@ class EventParser:
         elif name == "id" and "\0" not in value:
             self._id = value
 
-    def _event(self) -> ServerEvent | None:
-        """None where there is no data, as after a heartbeat's comment."""
-        kind, data, id_ = self._kind, self._data, self._id
-        self._kind, self._data, self._id = "message", [], None
-        return ServerEvent(kind, "\n".join(data), id_) if data or kind != "message" else None
+    def _end_event(self) -> ServerEvent | None:
+        """The event that a blank line ends; None if it has no data, as after a heartbeat."""
+        event = None
+        if self._data or self._kind != "message":
+            event = ServerEvent(self._kind, "\n".join(self._data), self._id)
+        self._kind = "message"
+        self._data = []
+        self._id = None
+        return event

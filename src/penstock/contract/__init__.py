@@ -1,4 +1,6 @@
-"""The contract suite: what every store must do, as tests that anybody can run on a store of their own.
+"""The contract suite: the tests that every store must pass.
+
+Anybody can run them on a store of their own.
 
 In a test file of the store's package, with pytest installed (`pip install 'penstock[contract]'`):
 
@@ -29,9 +31,9 @@ if TYPE_CHECKING:
     from penstock.stores.base import Stores
 
 NewStores: TypeAlias = "Callable[[Path], Stores]"
-"""Makes empty stores, not opened yet, which may keep files in the given folder.
+"""Makes empty stores that are not opened yet; they may keep files in the folder.
 
-Called once for each test.
+It is called once for each test.
 """
 
 TOPICS = (
@@ -60,17 +62,16 @@ __all__ = ["TOPICS", "NewStores", "contract_tests"]
 
 
 def contract_tests(stores: Mapping[str, NewStores], *topics: str) -> dict[str, Callable[..., None]]:
-    """Tests by name, for the `globals()` of a test file.
+    """Tests of the suite by name, for the `globals()` of a test file.
 
-    Each runs on all `stores`, which are named in the tests' ids.
-
-    Without `topics` it is the whole suite; with some (`"leases"`, see `TOPICS`) only these.
+    Each test runs on all `stores`, whose names are part of the test ids. `topics` selects
+    parts of the suite, such as `"leases"` (see `TOPICS`); without them it is the whole suite.
     """
     try:
         import pytest  # noqa: PLC0415 -- an extra
     except ModuleNotFoundError:
         raise ModuleNotFoundError(
-            "the contract suite needs pytest; pip install 'penstock[contract]' brings it"
+            "the contract suite needs pytest; install it with pip install 'penstock[contract]'"
         ) from None
 
     tests: dict[str, Callable[..., None]] = {}
@@ -80,12 +81,15 @@ def contract_tests(stores: Mapping[str, NewStores], *topics: str) -> dict[str, C
                 f"the contract suite has no topic {topic!r}; it has {', '.join(TOPICS)}"
             )
         name = f"{__name__}.{topic}"
-        pytest.register_assert_rewrite(
-            name
-        )  # before it is imported: a failed assert shows its values
+        # Before the import, so that a failed assert shows its values.
+        pytest.register_assert_rewrite(name)
+
         for test in _tests_of(import_module(name)):
-            on_each = pytest.mark.parametrize("new_stores", list(stores.values()), ids=list(stores))
-            tests[test.__name__] = on_each(_with_new_stores(test))
+            parametrize = pytest.mark.parametrize(
+                "new_stores", list(stores.values()), ids=list(stores)
+            )
+            tests[test.__name__] = parametrize(_with_new_stores(test))
+
     return tests
 
 
@@ -99,7 +103,9 @@ def _with_new_stores(test: Any) -> Callable[..., None]:
     def run(new_stores: NewStores, tmp_path: Path) -> None:
         asyncio.run(_run(test, new_stores(tmp_path)))
 
-    run.__name__, run.__doc__, run.__module__ = test.__name__, test.__doc__, test.__module__
+    run.__name__ = test.__name__
+    run.__doc__ = test.__doc__
+    run.__module__ = test.__module__
     return run
 
 

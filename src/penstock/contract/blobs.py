@@ -1,4 +1,4 @@
-"""Large values, kept apart."""
+"""Blobs: large values that are stored separately."""
 
 import asyncio
 
@@ -32,7 +32,8 @@ async def test_a_missing_value_is_a_store_error_that_names_it(stores: Stores) ->
 
 
 async def test_a_deleted_value_is_gone_and_can_be_deleted_again(stores: Stores) -> None:
-    referenced, unreferenced = await stores.blobs.put(b"kept"), await stores.blobs.put(b"dropped")
+    referenced = await stores.blobs.put(b"kept")
+    unreferenced = await stores.blobs.put(b"dropped")
     for _ in range(2):
         await stores.blobs.delete(unreferenced)
     with pytest.raises(StoreError):

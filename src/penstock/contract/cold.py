@@ -1,4 +1,4 @@
-"""Executions in the cold store: intents, control requests, what has ended."""
+"""Executions in the cold store: intents, control requests and finished executions."""
 
 import pytest
 
@@ -10,6 +10,7 @@ from penstock.stores.base import Intent, ReusedOutput, Stores
 
 
 async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
     intent = new_intent(
         execution_id,
@@ -18,14 +19,15 @@ async def test_a_created_execution_should_run_and_can_be_looked_at(stores: Store
         request_hash="hash",
         retry_of="before",
     )
-    assert await stores.cold.record_intents([intent]) == [execution_id]
-    assert await stores.cold.started(0) == [execution_id]
-    stored = await stores.cold.execution(execution_id)
+    assert await cold.record_intents([intent]) == [execution_id]
+    assert await cold.started(0) == [execution_id]
+
+    stored = await cold.execution(execution_id)
     assert stored is not None
     assert stored.record == intent.record
     assert (stored.runs, stored.outputs, stored.history, stored.last_seq) == ({}, {}, [], 0)
     for _ in range(2):
-        assert await stores.cold.intent(execution_id) == intent
+        assert await cold.intent(execution_id) == intent
 
 
 async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
@@ -56,27 +58,33 @@ async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothi
     stores: Stores,
 ) -> None:
     execution_ids = new_execution_ids(stores)
-    begun, finished = next(execution_ids), next(execution_ids)
+    begun = next(execution_ids)
+    finished = next(execution_ids)
     owner = await begin(stores, begun, finished)
     await owner.commit(ended(finished))
     for execution_id in (begun, finished):
         for _ in range(2):
-            found = await stores.cold.intent(execution_id)
-            assert found is not None
-            found.record.state = (
-                ExecutionState.PENDING
-            )  # where ended executions leave the hot store, it says so
-            assert found == new_intent(execution_id)
-    known = [begun, finished] if stores.tiering is None else [begun]
-    assert sorted(await stores.hot.load([begun, finished])) == sorted(known)
+            intent = await stores.cold.intent(execution_id)
+            assert intent is not None
+            # A store whose ended executions leave the hot store gives the final state here.
+            intent.record.state = ExecutionState.PENDING
+            assert intent == new_intent(execution_id)
+
+    in_hot_store = [begun]
+    if stores.tiering is None:
+        in_hot_store.append(finished)
+
+    assert sorted(await stores.hot.load([begun, finished])) == sorted(in_hot_store)
+
     await owner.commit(ended(begun))
     assert await stores.cold.started(0) == []
 
 
 async def test_an_unknown_execution_is_none(stores: Stores) -> None:
-    assert await stores.cold.execution("unknown") is None
-    assert await stores.cold.intent("unknown") is None
-    assert await stores.cold.started(0) == []
+    cold = stores.cold
+    assert await cold.execution("unknown") is None
+    assert await cold.intent("unknown") is None
+    assert await cold.started(0) == []
 
 
 async def test_an_execution_that_ended_is_kept_and_no_longer_started(stores: Stores) -> None:
@@ -87,6 +95,7 @@ async def test_an_execution_that_ended_is_kept_and_no_longer_started(stores: Sto
     over.record.error = TaskError("handler", "boom")
     await owner.commit(over)
     assert await stores.cold.started(0) == []
+
     stored = await stores.cold.execution(execution_id)
     assert stored is not None
     assert stored.record == over.record
@@ -96,52 +105,60 @@ async def test_an_execution_that_ended_is_kept_and_no_longer_started(stores: Sto
 async def test_the_last_control_request_for_an_execution_is_kept_until_it_has_ended(
     stores: Stores,
 ) -> None:
+    cold = stores.cold
     execution_ids = new_execution_ids(stores)
-    controlled, other = next(execution_ids), next(execution_ids)
-    owner = await begin(stores, controlled)
+    controlled = next(execution_ids)
+    other = next(execution_ids)
+    await begin(stores, controlled)
     await begin(stores, other)
-    await stores.cold.request_control(controlled, "pause")
-    await stores.cold.request_control(controlled, "cancel")
-    assert dict(await stores.cold.control_requests(0)) == {controlled: "cancel"}
+    await cold.request_control(controlled, "pause")
+    await cold.request_control(controlled, "cancel")
+    assert dict(await cold.control_requests(0)) == {controlled: "cancel"}
+
     owner = await Owner.of(stores)
     await owner.commit(ended(controlled))
-    assert dict(await stores.cold.control_requests(0)) == {}
+    assert dict(await cold.control_requests(0)) == {}
 
 
 async def test_a_cancel_that_was_asked_for_is_not_overwritten(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
     await begin(stores, execution_id)
-    await stores.cold.request_control(execution_id, "cancel")
+    await cold.request_control(execution_id, "cancel")
     for request in ("pause", "resume"):
         with pytest.raises(Conflict, match="being cancelled"):
-            await stores.cold.request_control(execution_id, request)
-    await stores.cold.request_control(execution_id, "cancel")
-    assert dict(await stores.cold.control_requests(0)) == {execution_id: "cancel"}
+            await cold.request_control(execution_id, request)
+
+    await cold.request_control(execution_id, "cancel")
+    assert dict(await cold.control_requests(0)) == {execution_id: "cancel"}
 
 
 async def test_what_is_paused_is_not_paused_again_nor_what_goes_on_resumed(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
     await begin(stores, execution_id)
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.request_control(execution_id, "resume")
-    await stores.cold.request_control(execution_id, "pause")
+        await cold.request_control(execution_id, "resume")
+
+    await cold.request_control(execution_id, "pause")
     with pytest.raises(Conflict, match="is paused already"):
-        await stores.cold.request_control(execution_id, "pause")
-    await stores.cold.request_control(execution_id, "resume")
+        await cold.request_control(execution_id, "pause")
+
+    await cold.request_control(execution_id, "resume")
     with pytest.raises(Conflict, match="isn't paused"):
-        await stores.cold.request_control(execution_id, "resume")
+        await cold.request_control(execution_id, "resume")
 
 
 async def test_an_end_that_was_just_committed_cannot_be_controlled(stores: Stores) -> None:
-    """Whoever waits for it is told at once, also where the cold store hears of it later."""
+    """Callers see the end at once, even if the cold store gets the archive later."""
     execution_ids = new_execution_ids(stores)
     for state in EXECUTION_ENDS:
         execution_id = next(execution_ids)
         owner = await begin(stores, execution_id)
         await stores.hot.commit(owner.commit_of(ended(execution_id, state)))
-        found = await stores.cold.execution(execution_id)
-        assert found is not None
-        assert found.record.state is state
+        stored = await stores.cold.execution(execution_id)
+        assert stored is not None
+        assert stored.record.state is state
         for request in ("cancel", "pause", "resume"):
             with pytest.raises(Conflict, match=f"is {state}"):
                 await stores.cold.request_control(execution_id, request)

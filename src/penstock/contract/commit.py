@@ -1,6 +1,7 @@
 """A commit is all or nothing, and what is loaded is the sum of the commits."""
 
 import random
+from itertools import islice
 
 import pytest
 
@@ -26,11 +27,12 @@ from penstock.stores.records import DeadLetterSearch, Search
 
 
 async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> None:
+    hot = stores.hot
     execution_id = next(new_execution_ids(stores))
     await stores.cold.record_intents([new_intent(execution_id)])
-    await stores.hot.append([ExecutionStarted(execution_id)])
+    await hot.append([ExecutionStarted(execution_id)])
     owner = await Owner.of(stores)
-    owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    owner.position = (await hot.receive(0, 0, 10, 0.0))[-1][0]
     failed = NodeRun(
         "b",
         NodeState.FAILED,
@@ -48,7 +50,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
         failures_dropped=3,
         logs_size=7,
     )
-    given = task(execution_id, "c")
+    dispatched = task(execution_id, "c")
     changes = Commands(
         execution_id,
         record=record(
@@ -71,7 +73,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
         logs=[("a", 1, "line\nanother"), ("b", 2, "é")],
         failures=[("b", failed.failures[0])],
         dead_letters=[dead_letter(execution_id, "b")],
-        tasks=[given],
+        tasks=[dispatched],
         wake_at=5000.0,
         timer_changed=True,
     )
@@ -80,13 +82,13 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     expected = Stored(
         changes.record, changes.nodes, changes.outputs, 2, changes.history, changes.logs
     )
-    assert await stores.hot.load([execution_id]) == {execution_id: expected}
-    assert await stores.hot.active(0) == [execution_id]
-    assert await stores.hot.next_due(0) == 5000.0
-    assert [row.dead_letter for row in await stores.cold.dead_letters(DeadLetterSearch())] == [
-        dead_letter(execution_id, "b")
-    ]
-    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [given]
+    assert await hot.load([execution_id]) == {execution_id: expected}
+    assert await hot.active(0) == [execution_id]
+    assert await hot.next_due(0) == 5000.0
+
+    rows = await stores.cold.dead_letters(DeadLetterSearch())
+    assert [row.dead_letter for row in rows] == [dead_letter(execution_id, "b")]
+    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [dispatched]
     assert await owner.inbox() == []
 
 
@@ -96,66 +98,64 @@ async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stor
     run = NodeRun("a", NodeState.RETRYING)
     for attempt in (1, 2, 3):
         failure = AttemptFailure(attempt, 2.0, TaskError("http", "500"), "worker-1")
-        run.attempt, run.failures = attempt, [*run.failures, failure]
+        run.attempt = attempt
+        run.failures = [*run.failures, failure]
         line = Transition(attempt + 1, 2.0, "a", "RUNNING", "RETRYING", attempt)
         await owner.commit(
             Commands(execution_id, nodes={"a": run}, history=[line], failures=[("a", failure)])
         )
         stored = (await stores.hot.load([execution_id]))[execution_id]
         assert stored.runs == {"a": run}
-    await owner.commit(
-        Commands(
-            execution_id,
-            nodes={"a": run},
-            history=[Transition(5, 2.0, "a", "RETRYING", "QUEUED", 4)],
-        )
-    )
+
+    line = Transition(5, 2.0, "a", "RETRYING", "QUEUED", 4)
+    await owner.commit(Commands(execution_id, nodes={"a": run}, history=[line]))
     stored = (await stores.hot.load([execution_id]))[execution_id]
-    assert [each.attempt for each in stored.runs["a"].failures] == [1, 2, 3]
+    assert [failure.attempt for failure in stored.runs["a"].failures] == [1, 2, 3]
 
 
 async def test_nothing_shows_before_the_commit(stores: Stores) -> None:
+    hot = stores.hot
     execution_id = next(new_execution_ids(stores))
     await stores.cold.record_intents([new_intent(execution_id)])
-    assert await stores.hot.load([execution_id, "unknown"]) == {}
-    assert await stores.hot.active(0) == []
-    assert await stores.hot.next_due(0) is None
+    assert await hot.load([execution_id, "unknown"]) == {}
+    assert await hot.active(0) == []
+    assert await hot.next_due(0) is None
 
 
 async def test_what_is_loaded_is_the_fold_of_the_commits(stores: Stores) -> None:
     generator = random.Random(7)
-    execution_ids = [
-        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(3), strict=False)
-    ]
+    execution_ids = list(islice(new_execution_ids(stores), 3))
     owner = await begin(stores, *execution_ids)
-    model = {execution_id: _first(execution_id) for execution_id in execution_ids}
+    model = {execution_id: _just_started(execution_id) for execution_id in execution_ids}
     for seq in range(2, 60):
         touched = generator.sample(execution_ids, generator.randint(1, 3))
-        await owner.commit(
-            *(_random_change(generator, model[execution_id], seq) for execution_id in touched)
-        )
+        changes = [_random_change(generator, model[execution_id], seq) for execution_id in touched]
+        await owner.commit(*changes)
+
     assert await stores.hot.load(execution_ids) == model
 
 
 async def test_a_commit_may_touch_many_executions(stores: Stores) -> None:
-    execution_ids = [
-        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(300), strict=False)
-    ]
+    execution_ids = list(islice(new_execution_ids(stores), 300))
     owner = await begin(stores, *execution_ids)
     assert sorted(await stores.hot.active(0)) == sorted(execution_ids)
+
     await owner.commit(*(ended(execution_id) for execution_id in execution_ids))
     assert await stores.hot.active(0) == []
     assert await stores.cold.started(0) == []
-    assert len(await stores.cold.search(Search(states=("COMPLETED",), limit=1000))) == 300
+
+    completed = await stores.cold.search(Search(states=("COMPLETED",), limit=1000))
+    assert len(completed) == 300
 
 
 async def test_an_empty_commit_moves_the_inbox_on(stores: Stores) -> None:
+    hot = stores.hot
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
-    await stores.hot.append([ExecutionStarted(execution_id)] * 3)
-    owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    await hot.append([ExecutionStarted(execution_id)] * 3)
+    owner.position = (await hot.receive(0, 0, 10, 0.0))[-1][0]
     await owner.commit()
-    assert await stores.hot.receive(0, 0, 10, 0.0) == []
+    assert await hot.receive(0, 0, 10, 0.0) == []
 
 
 async def test_what_the_caller_changes_afterwards_does_not_leak_in(stores: Stores) -> None:
@@ -163,31 +163,38 @@ async def test_what_the_caller_changes_afterwards_does_not_leak_in(stores: Store
     owner = await begin(stores, execution_id)
     run = NodeRun("a", NodeState.QUEUED, 1)
     running = record(execution_id, ExecutionState.RUNNING)
-    await owner.commit(Commands(execution_id, record=running, nodes={"a": run}, history=[_line(2)]))
-    run.state, run.attempt, running.error = NodeState.COMPLETED, 7, TaskError("x", "y")
+    await owner.commit(
+        Commands(execution_id, record=running, nodes={"a": run}, history=[_queued_line(2)])
+    )
+    run.state = NodeState.COMPLETED
+    run.attempt = 7
+    running.error = TaskError("x", "y")
     stored = (await stores.hot.load([execution_id]))[execution_id]
     assert stored.runs == {"a": NodeRun("a", NodeState.QUEUED, 1)}
     assert stored.record.error is None
+
     stored.runs["a"].attempt = 9
-    assert (await stores.hot.load([execution_id]))[execution_id].runs["a"].attempt == 1
+    loaded_again = (await stores.hot.load([execution_id]))[execution_id]
+    assert loaded_again.runs["a"].attempt == 1
 
 
 async def test_a_commit_whose_content_cannot_be_written_leaves_nothing_of_any_execution(
     stores: Stores,
 ) -> None:
-    good, bad = (
-        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(2), strict=False)
-    )
+    hot = stores.hot
+    good, bad = islice(new_execution_ids(stores), 2)
     owner = await begin(stores, good, bad)
-    before = await stores.hot.load([good, bad])
-    await stores.hot.append([ExecutionStarted(good)])
-    spoiled = Commands(bad, history=[_line(2)], logs=[("a", 1, "half a character: \ud800")])
-    owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    before = await hot.load([good, bad])
+    await hot.append([ExecutionStarted(good)])
+    spoiled = Commands(bad, history=[_queued_line(2)], logs=[("a", 1, "half a character: \ud800")])
+    owner.position = (await hot.receive(0, 0, 10, 0.0))[-1][0]
     with pytest.raises((StoreError, ValueError)):
-        await stores.hot.commit(owner.commit_of(queued(task(good)), spoiled))
+        await hot.commit(owner.commit_of(queued(task(good)), spoiled))
+
     following = await Owner.of(stores)
-    assert await stores.hot.load([good, bad]) == before
+    assert await hot.load([good, bad]) == before
     assert len(await following.inbox()) == 1
+
     await following.commit(queued(task(good)))
     assert len(await stores.queue.fetch("worker-1", {"echo"}, 10)) == 1
 
@@ -196,44 +203,42 @@ async def test_logs_are_kept_even_when_no_state_changed(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(Commands(execution_id, logs=[("a", 1, "still at it")]))
-    assert (await stores.hot.load([execution_id]))[execution_id].logs == [("a", 1, "still at it")]
+    stored = (await stores.hot.load([execution_id]))[execution_id]
+    assert stored.logs == [("a", 1, "still at it")]
 
 
 async def test_timers_come_due_in_order_and_stay_due_until_a_commit_says_otherwise(
     stores: Stores,
 ) -> None:
-    execution_ids = [
-        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(4), strict=False)
-    ]
+    hot = stores.hot
+    execution_ids = list(islice(new_execution_ids(stores), 4))
     owner = await begin(stores, *execution_ids)
     wakes = (300.0, 100.0, 200.0, 900.0)
-    await owner.commit(
-        *(_timer(execution_id, at) for execution_id, at in zip(execution_ids, wakes, strict=True))
-    )
-    assert await stores.hot.next_due(0) == 100.0
-    assert await stores.hot.due(0, 99.9, 10) == []
-    assert await stores.hot.due(0, 300.0, 10) == [
-        execution_ids[1],
-        execution_ids[2],
-        execution_ids[0],
+    timers = [
+        _timer(execution_id, wake_at)
+        for execution_id, wake_at in zip(execution_ids, wakes, strict=True)
     ]
-    assert await stores.hot.due(0, 300.0, 2) == [execution_ids[1], execution_ids[2]]
-    assert await stores.hot.due(0, 300.0, 10) == [
-        execution_ids[1],
-        execution_ids[2],
-        execution_ids[0],
-    ]
-    assert await stores.hot.next_due(0) == 100.0
+    await owner.commit(*timers)
+    assert await hot.next_due(0) == 100.0
+    assert await hot.due(0, 99.9, 10) == []
+
+    by_wake_time = [execution_ids[1], execution_ids[2], execution_ids[0]]
+    assert await hot.due(0, 300.0, 10) == by_wake_time
+    assert await hot.due(0, 300.0, 2) == by_wake_time[:2]
+    assert await hot.due(0, 300.0, 10) == by_wake_time
+    assert await hot.next_due(0) == 100.0
 
 
 async def test_an_execution_has_one_timer_the_last_one_set(stores: Stores) -> None:
+    hot = stores.hot
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     for at in (100.0, 50.0, 700.0):
         await owner.commit(_timer(execution_id, at))
-    assert await stores.hot.next_due(0) == 700.0
-    assert await stores.hot.due(0, 699.0, 10) == []
-    assert await stores.hot.due(0, 700.0, 10) == [execution_id]
+
+    assert await hot.next_due(0) == 700.0
+    assert await hot.due(0, 699.0, 10) == []
+    assert await hot.due(0, 700.0, 10) == [execution_id]
 
 
 async def test_a_commit_without_a_word_about_the_timer_leaves_it(stores: Stores) -> None:
@@ -254,14 +259,16 @@ async def test_a_cleared_timer_does_not_fire(stores: Stores) -> None:
 
 
 async def test_an_execution_that_ended_has_no_timer_and_is_not_active(stores: Stores) -> None:
+    hot = stores.hot
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(_timer(execution_id, 100.0))
-    assert await stores.hot.active(0) == [execution_id]
+    assert await hot.active(0) == [execution_id]
+
     await owner.commit(ended(execution_id))
-    assert await stores.hot.active(0) == []
-    assert await stores.hot.next_due(0) is None
-    assert await stores.hot.due(0, 1000.0, 10) == []
+    assert await hot.active(0) == []
+    assert await hot.next_due(0) is None
+    assert await hot.due(0, 1000.0, 10) == []
 
 
 async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_not_fire(
@@ -280,6 +287,7 @@ async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> N
     owner = await Owner.of(stores)
     await owner.commit(ended(execution_id))
     assert await stores.hot.active(0) == []
+
     stored = await stores.cold.execution(execution_id)
     assert stored is not None
     assert stored.record.state == ExecutionState.COMPLETED
@@ -290,7 +298,8 @@ async def test_a_task_stopped_by_the_commit_that_hands_it_out_is_not_handed_out(
 ) -> None:
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
-    dropped, remaining = task(execution_id, "dropped"), task(execution_id, "kept")
+    dropped = task(execution_id, "dropped")
+    remaining = task(execution_id, "kept")
     changes = queued(dropped, remaining)
     changes.stops = [stop(dropped)]
     await owner.commit(changes)
@@ -301,18 +310,18 @@ def _timer(execution_id: str, at: float | None) -> Commands:
     return Commands(execution_id, timer_changed=True, wake_at=at)
 
 
-def _line(seq: int) -> Transition:
+def _queued_line(seq: int) -> Transition:
     return Transition(seq, 1.0, "a", "PENDING", "QUEUED", 1)
 
 
-def _first(execution_id: str) -> Stored:
+def _just_started(execution_id: str) -> Stored:
     changes = started(execution_id)
     assert changes.record is not None
     return Stored(changes.record, {}, {}, 1, list(changes.history), [])
 
 
 def _random_change(generator: random.Random, stored: Stored, seq: int) -> Commands:
-    """Changes some of everything, and the model with it."""
+    """Random changes of an execution, which are applied to the model as well."""
     execution_id = stored.record.execution_id
     changes = Commands(
         execution_id, history=[Transition(seq, float(seq), "n", "QUEUED", "RUNNING", 1)]
@@ -325,11 +334,13 @@ def _random_change(generator: random.Random, stored: Stored, seq: int) -> Comman
         values: list[Value] = [b"1", b'{"a":"\xc3\xa9"}', Blob("k", seq)]
         changes.outputs[node] = generator.choice(values)
         changes.logs.append((node, seq, f"line {seq}"))
+
     if generator.random() < 0.3:
         changes.record = ExecutionRecord(
             execution_id, "w", 1, ExecutionState.RUNNING, b"{}", 0.0, error_node_id=f"n{seq}"
         )
         stored.record = changes.record
+
     stored.runs.update(changes.nodes)
     stored.outputs.update(changes.outputs)
     stored.history.extend(changes.history)

@@ -1,7 +1,8 @@
-"""Counting: what a page of charts asks for says the same as a search, and no store counts more than it was asked to."""
+"""Counts for charts: they agree with a search, and no store counts more than it was asked to."""
 
 import random
 from collections import Counter
+from itertools import islice
 
 from penstock.contract.facts import (
     Owner,
@@ -22,15 +23,14 @@ MANY = 10_000
 
 
 async def test_executions_are_counted_by_workflow_state_and_bucket(stores: Stores) -> None:
-    made = await _made(
-        stores, *(("one", at) for at in (999.9, 1000.0, 1009.9, 1010.0, 1025.0, 1059.9))
-    )
-    made += await _made(stores, ("two", 1025.0), ("two", 1026.0))
+    times = (999.9, 1000.0, 1009.9, 1010.0, 1025.0, 1059.9)
+    intents = await _submit(stores, *(("one", at) for at in times))
+    intents += await _submit(stores, ("two", 1025.0), ("two", 1026.0))
     owner = await Owner.of(stores)
-    await owner.commit(*(running(each) for each in made))
-    await owner.commit(over(made[1]), over(made[2]), over(made[3], ExecutionState.FAILED))
+    await owner.commit(*(running(intent) for intent in intents))
+    await owner.commit(over(intents[1]), over(intents[2]), over(intents[3], ExecutionState.FAILED))
     await owner.commit(
-        over(made[6], ExecutionState.CANCELLED), running(made[7], ExecutionState.PAUSED)
+        over(intents[6], ExecutionState.CANCELLED), running(intents[7], ExecutionState.PAUSED)
     )
     counts = await stores.cold.count_created(WINDOW, MANY)
     assert _groups(counts) == {
@@ -42,44 +42,49 @@ async def test_executions_are_counted_by_workflow_state_and_bucket(stores: Store
         ("two", "PAUSED", 2): 1,
     }
     assert not counts.truncated
+
     examples = {(row.workflow, row.state, row.bucket): row.example for row in counts.rows}
-    assert examples["one", "FAILED", 1] == made[3].record.execution_id
-    assert examples["one", "COMPLETED", 0] in {each.record.execution_id for each in made[1:3]}
+    completed_ids = {intent.record.execution_id for intent in intents[1:3]}
+    assert examples["one", "FAILED", 1] == intents[3].record.execution_id
+    assert examples["one", "COMPLETED", 0] in completed_ids
 
 
 async def test_what_nobody_has_begun_counts_as_pending_and_what_has_begun_as_running(
     stores: Stores,
 ) -> None:
-    made = await _made(stores, *[("one", 1000.0)] * 5)
+    cold = stores.cold
+    intents = await _submit(stores, *[("one", 1000.0)] * 5)
     waits = submitted("waits", created_at=1001.0, workflow="one")
     waits.waits = True
-    await stores.cold.record_intents([waits])
+    await cold.record_intents([waits])
     owner = await Owner.of(stores)
-    await owner.commit(running(made[0]), running(made[1]))
-    await owner.commit(running(made[1], ExecutionState.PAUSED))
-    assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {
+    await owner.commit(running(intents[0]), running(intents[1]))
+    await owner.commit(running(intents[1], ExecutionState.PAUSED))
+    assert _groups(await cold.count_created(WINDOW, MANY)) == {
         ("one", "PENDING", 0): 4,
         ("one", "RUNNING", 0): 1,
         ("one", "PAUSED", 0): 1,
     }
-    assert await stores.cold.count_active(MANY) == {"PENDING": 4, "RUNNING": 1, "PAUSED": 1}
+    assert await cold.count_active(MANY) == {"PENDING": 4, "RUNNING": 1, "PAUSED": 1}
 
 
 async def test_a_store_without_anything_counts_nothing(stores: Stores) -> None:
-    assert await stores.cold.count_created(WINDOW, MANY) == Counts([])
-    assert await stores.cold.count_active(MANY) == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
-    assert await stores.cold.count_dead_letters(MANY) == 0
+    cold = stores.cold
+    assert await cold.count_created(WINDOW, MANY) == Counts([])
+    assert await cold.count_active(MANY) == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
+    assert await cold.count_dead_letters(MANY) == 0
 
 
 async def test_what_a_clock_that_is_ahead_has_made_counts_in_the_last_bucket(
     stores: Stores,
 ) -> None:
-    await _made(stores, ("one", 1060.0), ("one", 5000.0))
+    await _submit(stores, ("one", 1060.0), ("one", 5000.0))
     assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {("one", "PENDING", 5): 2}
 
 
 async def test_a_clock_that_was_set_back_moves_nothing_to_another_bucket(stores: Stores) -> None:
-    await _made(stores, *(("one", at) for at in (1055.0, 1005.0, 1025.0, 900.0, 1005.0)))
+    times = (1055.0, 1005.0, 1025.0, 900.0, 1005.0)
+    await _submit(stores, *(("one", at) for at in times))
     assert _groups(await stores.cold.count_created(WINDOW, MANY)) == {
         ("one", "PENDING", 0): 2,
         ("one", "PENDING", 2): 1,
@@ -88,19 +93,21 @@ async def test_a_clock_that_was_set_back_moves_nothing_to_another_bucket(stores:
 
 
 async def test_of_many_executions_the_newest_are_counted_and_it_says_so(stores: Stores) -> None:
-    await _made(stores, *(("one", 1000.0 + second) for second in range(30)))
-    counts = await stores.cold.count_created(WINDOW, 15)
+    cold = stores.cold
+    await _submit(stores, *(("one", 1000.0 + second) for second in range(30)))
+    counts = await cold.count_created(WINDOW, 15)
     assert _groups(counts) == {("one", "PENDING", 1): 5, ("one", "PENDING", 2): 10}
     assert counts.truncated
-    assert not (await stores.cold.count_created(WINDOW, 30)).truncated
+    assert not (await cold.count_created(WINDOW, 30)).truncated
+
     late = Window(since=1015.0, bucket_seconds=10.0, buckets=2)
-    assert not (await stores.cold.count_created(late, 15)).truncated, "the rest is from before"
+    assert not (await cold.count_created(late, 15)).truncated, "the rest is from before"
 
 
 async def test_a_window_has_all_that_was_created_in_it_however_long_the_past_is(
     stores: Stores,
 ) -> None:
-    await _made(stores, *(("one", 1000.0 + second) for second in range(5000)))
+    await _submit(stores, *(("one", 1000.0 + second) for second in range(5000)))
     for first in (0, 500, 2400, 3900, 4940, 4999, 6000):
         window = Window(since=1000.0 + first, bucket_seconds=1000.0, buckets=5)
         counts = await stores.cold.count_created(window, MANY)
@@ -109,77 +116,75 @@ async def test_a_window_has_all_that_was_created_in_it_however_long_the_past_is(
 
 
 async def test_active_executions_are_counted_up_to_what_was_asked(stores: Stores) -> None:
-    made = await _made(stores, *[("one", 1000.0)] * 12)
+    intents = await _submit(stores, *[("one", 1000.0)] * 12)
     owner = await Owner.of(stores)
-    await owner.commit(*(running(each) for each in made[:8]))
-    await owner.commit(*(running(each, ExecutionState.PAUSED) for each in made[:4]))
+    await owner.commit(*(running(intent) for intent in intents[:8]))
+    await owner.commit(*(running(intent, ExecutionState.PAUSED) for intent in intents[:4]))
     assert await stores.cold.count_active(4) == {"PENDING": 4, "RUNNING": 4, "PAUSED": 4}
-    await owner.commit(*(over(each) for each in made[:8]))
+
+    await owner.commit(*(over(intent) for intent in intents[:8]))
     assert await stores.cold.count_active(3) == {"PENDING": 3, "RUNNING": 0, "PAUSED": 0}
 
 
 async def test_open_dead_letters_are_counted_up_to_what_was_asked(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
-    await owner.commit(
-        ended(
-            execution_id,
-            ExecutionState.FAILED,
-            dead_letters=[dead_letter(execution_id, node) for node in "abcd"],
-        )
-    )
-    assert [await stores.cold.count_dead_letters(limit) for limit in (1, 4, MANY)] == [1, 4, 4]
-    (first, *_) = await stores.cold.dead_letters(DeadLetterSearch())
-    await stores.cold.close_dead_letters([first.id], "dropped", 5.0)
-    assert await stores.cold.count_dead_letters(MANY) == 3
+    dead_letters = [dead_letter(execution_id, node_id) for node_id in "abcd"]
+    await owner.commit(ended(execution_id, ExecutionState.FAILED, dead_letters=dead_letters))
+    assert await cold.count_dead_letters(1) == 1
+    assert await cold.count_dead_letters(4) == 4
+    assert await cold.count_dead_letters(MANY) == 4
+
+    (first, *_) = await cold.dead_letters(DeadLetterSearch())
+    await cold.close_dead_letters([first.id], "dropped", 5.0)
+    assert await cold.count_dead_letters(MANY) == 3
 
 
 async def test_counts_say_what_a_search_says(stores: Stores) -> None:
     choose = random.Random(5)
-    made = await _made(stores, *((choose.choice("ab"), 980.0 + number) for number in range(90)))
+    workflows_and_times = [(choose.choice("ab"), 980.0 + number) for number in range(90)]
+    intents = await _submit(stores, *workflows_and_times)
     owner = await Owner.of(stores)
-    await owner.commit(*(running(each) for each in made[::2]))
-    await owner.commit(*(over(each, choose.choice([*ENDS])) for each in made[::4]))
-    found = await stores.cold.search(Search(since=WINDOW.since, limit=MANY))
-    wanted = Counter(
-        (row.workflow, str(row.state), WINDOW.bucket_of(row.created_at)) for row in found
+    await owner.commit(*(running(intent) for intent in intents[::2]))
+    await owner.commit(*(over(intent, choose.choice([*ENDS])) for intent in intents[::4]))
+    rows = await stores.cold.search(Search(since=WINDOW.since, limit=MANY))
+    expected = Counter(
+        (row.workflow, str(row.state), WINDOW.bucket_of(row.created_at)) for row in rows
     )
-    assert _groups(await stores.cold.count_created(WINDOW, MANY)) == wanted
-    assert len(wanted) > 20
+    assert _groups(await stores.cold.count_created(WINDOW, MANY)) == expected
+    assert len(expected) > 20
 
 
 ENDS = (ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.CANCELLED)
 
 
-async def _made(stores: Stores, *given: tuple[str, float]) -> list[Intent]:
+async def _submit(stores: Stores, *workflows_and_times: tuple[str, float]) -> list[Intent]:
     """An execution of each workflow and time, in this order, all in one partition."""
     before = len(await stores.cold.search(Search(limit=MANY)))
-    execution_ids = [
-        execution_id
-        for execution_id, _ in zip(
-            new_execution_ids(stores), range(before + len(given)), strict=False
-        )
-    ][before:]
-    made = [
+    execution_ids = islice(new_execution_ids(stores), before, before + len(workflows_and_times))
+    intents = [
         submitted(execution_id, workflow=workflow, created_at=at)
-        for execution_id, (workflow, at) in zip(execution_ids, given, strict=True)
+        for execution_id, (workflow, at) in zip(execution_ids, workflows_and_times, strict=True)
     ]
-    await stores.cold.record_intents(made)
-    return made
+    await stores.cold.record_intents(intents)
+    return intents
 
 
 def _groups(counts: Counts) -> dict[tuple[str, str, int], int]:
-    found = {(row.workflow, str(row.state), row.bucket): row.count for row in counts.rows}
-    assert len(found) == len(counts.rows), "each group is there once"
-    return found
+    groups = {(row.workflow, str(row.state), row.bucket): row.count for row in counts.rows}
+    assert len(groups) == len(counts.rows), "each group is there once"
+    return groups
 
 
 async def test_what_has_not_ended_is_counted_by_workflow(stores: Stores) -> None:
-    made = await _made(stores, ("one", 1000.0), ("one", 1000.0), ("two", 1000.0), ("two", 1000.0))
+    intents = await _submit(
+        stores, ("one", 1000.0), ("one", 1000.0), ("two", 1000.0), ("two", 1000.0)
+    )
     waits = submitted("waits", created_at=1001.0, workflow="one")
     waits.waits = True
     await stores.cold.record_intents([waits])
     owner = await Owner.of(stores)
-    await owner.commit(*(running(each) for each in made))
-    await owner.commit(running(made[0], ExecutionState.PAUSED))
+    await owner.commit(*(running(intent) for intent in intents))
+    await owner.commit(running(intents[0], ExecutionState.PAUSED))
     assert await stores.cold.count_unfinished() == {"one": 2, "two": 2}

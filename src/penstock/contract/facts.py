@@ -1,4 +1,4 @@
-"""Facts to put into stores, and an owner that commits them as an orchestrator would."""
+"""Records to put into stores, and an owner that commits them as an orchestrator would."""
 
 from __future__ import annotations
 
@@ -44,37 +44,37 @@ def record(
 
 
 def new_intent(execution_id: str, labels: dict[str, Any] | None = None, **fields: Any) -> Intent:
-    made = record(execution_id)
-    made.labels = labels or {}
-    return Intent(made, **fields)
+    intent = Intent(record(execution_id), **fields)
+    intent.record.labels = labels or {}
+    return intent
 
 
 def submitted(execution_id: str, **fields: Any) -> Intent:
-    """As `new`, with anything in its record."""
+    """An intent as `new_intent` gives it, with any fields of its record."""
     return Intent(structs.replace(record(execution_id), **fields))
 
 
-def running(given: Intent, state: ExecutionState = ExecutionState.RUNNING) -> Commands:
-    """The first commit of what was submitted, or one that pauses it."""
-    now = structs.replace(given.record, state=state, started_at=1001.0)
+def running(intent: Intent, state: ExecutionState = ExecutionState.RUNNING) -> Commands:
+    """The first commit of a submitted execution, or a commit that pauses it."""
+    running = structs.replace(intent.record, state=state, started_at=1001.0)
     if state == ExecutionState.PAUSED:
         line = Transition(2, 1001.0, "", "RUNNING", "PAUSED", 0)
-        return started(given.record.execution_id, record=now, paused=True, history=[line])
-    return started(given.record.execution_id, record=now)
+        return started(intent.record.execution_id, record=running, paused=True, history=[line])
+    return started(intent.record.execution_id, record=running)
 
 
 def over(
-    given: Intent, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any
+    intent: Intent, state: ExecutionState = ExecutionState.COMPLETED, **fields: Any
 ) -> Commands:
-    """The last commit of what was submitted."""
+    """The last commit of a submitted execution."""
     end = structs.replace(
-        given.record, state=state, started_at=1001.0, finished_at=1009.0, **fields
+        intent.record, state=state, started_at=1001.0, finished_at=1009.0, **fields
     )
-    return ended(given.record.execution_id, record=end)
+    return ended(intent.record.execution_id, record=end)
 
 
 def started(execution_id: str, **fields: Any) -> Commands:
-    """What an execution's first commit writes."""
+    """The first commit of an execution."""
     line = Transition(1, 1001.0, "", "PENDING", "RUNNING", 0)
     running = record(execution_id, ExecutionState.RUNNING, started_at=1001.0)
     return Commands(execution_id, **{"record": running, "history": [line], **fields})
@@ -89,7 +89,7 @@ def ended(
 
 
 def queued(*tasks: Task) -> Commands:
-    """What a commit writes that hands out tasks."""
+    """A commit that dispatches tasks."""
     execution_id = tasks[0].execution_id
     runs = {
         task.node_id: NodeRun(task.node_id, NodeState.QUEUED, task.attempt, 1002.0)
@@ -103,7 +103,7 @@ def queued(*tasks: Task) -> Commands:
 
 
 def task(execution_id: str, node: str = "fetch", attempt: int = 1, **fields: Any) -> Task:
-    given = {
+    all_fields = {
         "generation": 1,
         "handler": "echo",
         "queue": "echo",
@@ -115,7 +115,7 @@ def task(execution_id: str, node: str = "fetch", attempt: int = 1, **fields: Any
         "workflow": "report",
         **fields,
     }
-    return Task(execution_id, node, attempt=attempt, **given)
+    return Task(execution_id, node, attempt=attempt, **all_fields)
 
 
 def stop(task: Task) -> Stop:
@@ -137,8 +137,12 @@ def dead_letter(
 
 
 class Owner:
+    """The owner of one partition."""
+
     def __init__(self, stores: Stores, lease: Lease) -> None:
-        self.stores, self.lease, self.position = stores, lease, lease.position
+        self.stores = stores
+        self.lease = lease
+        self.position = lease.position
 
     @classmethod
     async def of(cls, stores: Stores, partition: int = 0, name: str = "owner-1") -> Owner:
@@ -155,26 +159,28 @@ class Owner:
         await copy_outbox(self.stores, self.lease)
 
     async def inbox(self) -> list[AnyEvent]:
-        """Everything in the inbox, without taking it."""
+        """All events in the inbox, which stay there."""
         received = await self.stores.hot.receive(self.lease.partition, self.position, 1000, 0.0)
         return [event for _, event in received]
 
 
 async def copy_outbox(stores: Stores, lease: Lease) -> None:
-    """Where hot and cold are two, what the cold store has to hear of is there when this returns."""
+    """Empty the outbox into the cold store, where hot and cold store are two."""
     if stores.tiering is None:
         return
+
     entries = await stores.tiering.hot.outbox(lease.partition, 1000)
     changes = await stores.tiering.hot.changes([entry.execution_id for entry in entries])
     copies = [
-        Copy(it.execution_id, it.summary, changes[it.execution_id], it.dead_letters)
-        for it in entries
+        Copy(entry.execution_id, entry.summary, changes[entry.execution_id], entry.dead_letters)
+        for entry in entries
     ]
-    if entries:
-        await stores.tiering.cold.put_copies(lease.partition, lease.commit_number, copies)
-        await stores.tiering.hot.acknowledge_outbox(
-            lease, len(entries), [it.execution_id for it in entries if ended_by(it)]
-        )
+    if not entries:
+        return
+
+    ended_ids = [entry.execution_id for entry in entries if ended_by(entry)]
+    await stores.tiering.cold.put_copies(lease.partition, lease.commit_number, copies)
+    await stores.tiering.hot.acknowledge_outbox(lease, len(entries), ended_ids)
 
 
 def ended_by(entry: Outgoing) -> bool:

@@ -1,6 +1,7 @@
-"""The history of one execution and the commit feed: every line once, in order, from any cursor on."""
+"""Histories and the commit feed: every line once, in order, from any cursor on."""
 
 import asyncio
+from itertools import islice
 
 from penstock.contract.facts import Owner, begin, ended, new_execution_ids, new_intent, started
 from penstock.engine.commands import Commands, Transition
@@ -24,36 +25,41 @@ async def test_history_goes_on_after_any_line(stores: Stores) -> None:
 async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
     stores: Stores,
 ) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.record_intents([new_intent(execution_id)])
-    assert await stores.cold.history(execution_id) == []
+    await cold.record_intents([new_intent(execution_id)])
+    assert await cold.history(execution_id) == []
     for unknown in ("unknown", "", "half \ud800"):
-        assert await stores.cold.history(unknown) is None
+        assert await cold.history(unknown) is None
 
 
 async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores: Stores) -> None:
-    assert await stores.cold.read_commits(await stores.cold.commits_end()) == []
-    assert await stores.cold.read_commits(await _start(stores)) == []
+    cold = stores.cold
+    assert await cold.read_commits(await cold.commits_end()) == []
+    assert await cold.read_commits(await _start(stores)) == []
+
     execution_ids = new_execution_ids(stores)
-    a, b = next(execution_ids), next(execution_ids)
+    a = next(execution_ids)
+    b = next(execution_ids)
     owner = await begin(stores, a, b)
-    await owner.commit(
-        Commands(b, logs=[("a", 1, "a commit without a line")]), Commands(a, history=_lines(2, 4))
-    )
+    without_line = Commands(b, logs=[("a", 1, "a commit without a line")])
+    await owner.commit(without_line, Commands(a, history=_lines(2, 4)))
     await owner.commit(ended(b))
-    feed_entries = await stores.cold.read_commits(await _start(stores))
-    told = [(feed_entry.execution_id, feed_entry.lines) for feed_entry in feed_entries]
-    assert told == [
+    feed_entries = await cold.read_commits(await _start(stores))
+    lines = [(feed_entry.execution_id, feed_entry.lines) for feed_entry in feed_entries]
+    assert lines == [
         (a, started(a).history),
         (b, started(b).history),
         (a, _lines(2, 4)),
         (b, ended(b).history),
     ]
+
     positions = [feed_entry.position for feed_entry in feed_entries]
     assert positions == sorted(set(positions))
-    end = await stores.cold.commits_end()
+
+    end = await cold.commits_end()
     assert advance(end, feed_entries) == end
-    assert await stores.cold.read_commits(end) == []
+    assert await cold.read_commits(end) == []
 
 
 async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
@@ -61,45 +67,41 @@ async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
     owner = await begin(stores, execution_id)
     for number in range(2, 20):
         quiet = number % 3 == 0
-        await owner.commit(
-            Commands(
-                execution_id, logs=[("a", 1, "…")], history=[] if quiet else _lines(number, number)
-            )
-        )
+        history = [] if quiet else _lines(number, number)
+        await owner.commit(Commands(execution_id, logs=[("a", 1, "…")], history=history))
+
     start = await _start(stores)
     everything = await stores.cold.read_commits(start)
     assert len(everything) == 13
-    for after in {
-        near
-        for feed_entry in everything
-        for near in range(feed_entry.position - 1, feed_entry.position + 2)
-    }:
+
+    positions: set[int] = set()
+    for feed_entry in everything:
+        positions.update(range(feed_entry.position - 1, feed_entry.position + 2))
+
+    for after in positions:
         cursor = advance(start, [FeedEntry(after, execution_id, [], everything[0].partition)])
-        assert await stores.cold.read_commits(cursor) == [
-            feed_entry for feed_entry in everything if feed_entry.position > after
-        ], after
+        expected = [feed_entry for feed_entry in everything if feed_entry.position > after]
+        assert await stores.cold.read_commits(cursor) == expected, after
+
     assert await _pages(stores, 2) == everything
 
 
 async def test_a_place_before_the_beginning_is_the_beginning_and_one_far_ahead_has_nothing(
     stores: Stores,
 ) -> None:
+    cold = stores.cold
     await begin(stores, next(new_execution_ids(stores)))
     start = await _start(stores)
-    assert (
-        await stores.cold.read_commits(tuple(-1 for _ in start))
-        == await stores.cold.read_commits(start)
-        != []
-    )
-    assert await stores.cold.read_commits(tuple(2**70 for _ in start)) == []
+    everything = await cold.read_commits(start)
+    assert everything != []
+    assert await cold.read_commits(tuple(-1 for _ in start)) == everything
+    assert await cold.read_commits(tuple(2**70 for _ in start)) == []
 
 
 async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
     stores: Stores,
 ) -> None:
-    execution_ids = [
-        execution_id for execution_id, _ in zip(new_execution_ids(stores), range(20), strict=False)
-    ]
+    execution_ids = list(islice(new_execution_ids(stores), 20))
     owner = await begin(stores, *execution_ids)
     seen: list[FeedEntry] = []
 
@@ -111,37 +113,40 @@ async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
 
     async def write() -> None:
         for number in range(2, 7):
-            await owner.commit(
-                *(
-                    Commands(execution_id, history=_lines(number, number))
-                    for execution_id in execution_ids
-                )
-            )
+            changes = [
+                Commands(execution_id, history=_lines(number, number))
+                for execution_id in execution_ids
+            ]
+            await owner.commit(*changes)
 
     async with asyncio.timeout(20):
         await asyncio.gather(follow(), write())
+
     assert seen == await stores.cold.read_commits(await _start(stores))
+
+    seqs: dict[str, list[int]] = {execution_id: [] for execution_id in execution_ids}
+    for feed_entry in seen:
+        seqs[feed_entry.execution_id] += [line.seq for line in feed_entry.lines]
+
     for execution_id in execution_ids:
-        assert [
-            line.seq
-            for feed_entry in seen
-            if feed_entry.execution_id == execution_id
-            for line in feed_entry.lines
-        ] == list(range(1, 7))
+        assert seqs[execution_id] == list(range(1, 7))
 
 
 async def test_the_feed_is_of_all_partitions_and_each_partition_is_read_on_by_itself(
     stores: Stores,
 ) -> None:
+    cold = stores.cold
     owners = [await Owner.of(stores, partition) for partition in range(stores.hot.partitions)]
     execution_ids = [f"e{number}" for number in range(24)]
     for execution_id in execution_ids:
-        await stores.cold.record_intents([new_intent(execution_id)])
+        await cold.record_intents([new_intent(execution_id)])
         await owners[partition_of(execution_id, len(owners))].commit(started(execution_id))
-    everything = await stores.cold.read_commits(await _start(stores))
-    partitions = len(await stores.cold.commits_end())
+
+    everything = await cold.read_commits(await _start(stores))
+    partitions = len(await cold.commits_end())
     assert partitions in {1, len(owners)}
     assert {feed_entry.partition for feed_entry in everything} <= set(range(partitions))
+
     for partition in range(partitions):
         mine = [feed_entry for feed_entry in everything if feed_entry.partition == partition]
         expected = [
@@ -149,10 +154,10 @@ async def test_the_feed_is_of_all_partitions_and_each_partition_is_read_on_by_it
             for execution_id in execution_ids
             if partition_of(execution_id, partitions) == partition
         ]
+        positions = [feed_entry.position for feed_entry in mine]
         assert [feed_entry.execution_id for feed_entry in mine] == expected
-        assert [feed_entry.position for feed_entry in mine] == sorted(
-            {feed_entry.position for feed_entry in mine}
-        )
+        assert positions == sorted(set(positions))
+
     for limit in (1, 3, 7):
         pages = await _pages(stores, limit)
         assert sorted(pages, key=_order) == sorted(everything, key=_order)

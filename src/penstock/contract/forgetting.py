@@ -1,5 +1,9 @@
-"""Retention: what ended, or was never triggered, long ago goes with all that is its own; nothing else does."""
+"""Retention: it deletes executions that ended, or were never triggered, long ago.
 
+Everything that belongs to them goes too, and nothing else does.
+"""
+
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -19,10 +23,11 @@ from penstock.stores.base import Intent, Stores
 from penstock.stores.records import DeadLetterSearch, Search
 
 BEFORE = 1000.0
-OLD, YOUNG = 10.0, 2000.0
+OLD = 10.0
+YOUNG = 2000.0
 
 
-def made(execution_id: str, created_at: float, **fields: Any) -> Intent:
+def intent_created_at(execution_id: str, created_at: float, **fields: Any) -> Intent:
     intent = new_intent(execution_id, **fields)
     intent.record.created_at = created_at
     return intent
@@ -41,70 +46,83 @@ async def finish(stores: Stores, ends: dict[str, float]) -> None:
     await owner.commit(*(over(execution_id, at) for execution_id, at in ends.items()))
 
 
-async def names_in(stores: Stores) -> set[str]:
+async def stored_ids(stores: Stores) -> set[str]:
     return {row.execution_id for row in await stores.cold.search(Search(limit=100))}
 
 
 async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores) -> None:
+    cold = stores.cold
     execution_ids = new_execution_ids(stores)
-    old, young, runs = next(execution_ids), next(execution_ids), next(execution_ids)
-    await stores.cold.record_intents(
+    old = next(execution_ids)
+    young = next(execution_ids)
+    runs = next(execution_ids)
+    await cold.record_intents(
         [
-            made(execution_id, OLD, labels={"of": execution_id}, idempotency_key=execution_id)
+            intent_created_at(
+                execution_id, OLD, labels={"of": execution_id}, idempotency_key=execution_id
+            )
             for execution_id in (old, young, runs)
         ]
     )
     await finish(stores, {old: OLD, young: YOUNG})
     assert await stores.forget(BEFORE) == 1
-    assert await names_in(stores) == {young, runs}
-    assert await stores.cold.execution(old) is None
-    assert await stores.cold.history(old) is None
-    assert await stores.cold.search(Search(labels={"of": old})) == []
-    assert await stores.cold.key_use("", young) is not None
-    assert [
-        row.dead_letter.execution_id for row in await stores.cold.dead_letters(DeadLetterSearch())
-    ] == [young]
-    assert await stores.cold.execution(young) is not None
+    assert await stored_ids(stores) == {young, runs}
+    assert await cold.execution(old) is None
+    assert await cold.history(old) is None
+    assert await cold.search(Search(labels={"of": old})) == []
+    assert await cold.key_use("", young) is not None
+    rows = await cold.dead_letters(DeadLetterSearch())
+    assert [row.dead_letter.execution_id for row in rows] == [young]
+    assert await cold.execution(young) is not None
     assert await stores.forget(BEFORE) == 0
 
 
 async def test_what_was_never_triggered_has_an_age_limit_too(stores: Stores) -> None:
+    cold = stores.cold
     execution_ids = new_execution_ids(stores)
-    old, young, triggered, cancelled = (next(execution_ids) for _ in range(4))
-    await stores.cold.record_intents(
-        [made(execution_id, OLD, waits=True) for execution_id in (old, triggered, cancelled)]
+    old, young, triggered, cancelled = islice(execution_ids, 4)
+    await cold.record_intents(
+        [
+            intent_created_at(execution_id, OLD, waits=True)
+            for execution_id in (old, triggered, cancelled)
+        ]
     )
-    await stores.cold.record_intents([made(young, YOUNG, waits=True)])
-    await stores.cold.trigger(triggered, None, {})
-    await stores.cold.request_control(cancelled, "cancel")
+    await cold.record_intents([intent_created_at(young, YOUNG, waits=True)])
+    await cold.trigger(triggered, None, {})
+    await cold.request_control(cancelled, "cancel")
     assert await stores.forget(BEFORE) == 1
-    assert await names_in(stores) == {young, triggered, cancelled}
+    assert await stored_ids(stores) == {young, triggered, cancelled}
     with pytest.raises(NotFound):
-        await stores.cold.trigger(old, None, {})
+        await cold.trigger(old, None, {})
 
 
 async def test_an_execution_stays_as_long_as_a_retry_of_it(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
-    first, second = next(execution_ids), next(execution_ids)
-    await stores.cold.record_intents([made(first, OLD)])
-    await stores.cold.record_intents([made(second, OLD, retry_of=first)])
+    first = next(execution_ids)
+    second = next(execution_ids)
+    await stores.cold.record_intents([intent_created_at(first, OLD)])
+    await stores.cold.record_intents([intent_created_at(second, OLD, retry_of=first)])
     await finish(stores, {first: OLD})
     assert await stores.forget(BEFORE) == 0
+
     await finish(stores, {second: OLD})
     assert await stores.forget(BEFORE) == 2
-    assert await names_in(stores) == set()
+    assert await stored_ids(stores) == set()
 
 
 async def test_numbers_go_on_after_everything_is_forgotten(stores: Stores) -> None:
+    cold = stores.cold
     execution_ids = new_execution_ids(stores)
-    first, second = next(execution_ids), next(execution_ids)
-    await stores.cold.record_intents([made(first, OLD)])
+    first = next(execution_ids)
+    second = next(execution_ids)
+    await cold.record_intents([intent_created_at(first, OLD)])
     await finish(stores, {first: OLD})
-    end = await stores.cold.commits_end()
-    dead_letter_id = (await stores.cold.dead_letters(DeadLetterSearch()))[0].id
+    end = await cold.commits_end()
+    dead_letter_id = (await cold.dead_letters(DeadLetterSearch()))[0].id
     assert await stores.forget(BEFORE) == 1
-    assert await stores.cold.commits_end() == end
-    await stores.cold.record_intents([made(second, OLD)])
+    assert await cold.commits_end() == end
+
+    await cold.record_intents([intent_created_at(second, OLD)])
     await finish(stores, {second: OLD})
-    assert (await stores.cold.commits_end()) > end
-    assert (await stores.cold.dead_letters(DeadLetterSearch()))[0].id > dead_letter_id
+    assert (await cold.commits_end()) > end
+    assert (await cold.dead_letters(DeadLetterSearch()))[0].id > dead_letter_id

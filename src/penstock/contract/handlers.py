@@ -1,4 +1,4 @@
-"""A worker gets only tasks whose handler it has; what nobody takes can be taken back."""
+"""A worker gets only tasks whose handler it has; waiting tasks can be taken back."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from penstock.engine.commands import Commands, Task
 from penstock.engine.events import TaskEvent, TaskReturned
 from penstock.errors import Fenced
 from penstock.stores.base import Backlog, Stores, WaitingTask
-from penstock.stores.task_keys import key_of
+from penstock.stores.task_keys import Key, key_of
 
 SHARED = {"shared"}
-OLD, NEW = {"old"}, {"old", "new"}
+OLD = {"old"}
+NEW = {"old", "new"}
 
 
-def _names(stores: Stores) -> tuple[str, str]:
+def _two_execution_ids(stores: Stores) -> tuple[str, str]:
     """Two executions of one partition."""
-    names = new_execution_ids(stores)
-    return next(names), next(names)
+    execution_ids = new_execution_ids(stores)
+    return next(execution_ids), next(execution_ids)
 
 
 async def _hand_out(stores: Stores, *handlers: str, **fields: Any) -> tuple[Owner, list[Task]]:
-    """One execution with a task in the shared queue for each of these handlers."""
-    name, mark = _names(stores)
-    owner = await begin(stores, name, mark)
+    """One execution with a task in the shared queue for each handler."""
+    execution_id, mark = _two_execution_ids(stores)
+    owner = await begin(stores, execution_id, mark)
     tasks = [
-        task(name, f"n{number}", handler=handler, queue="shared", **fields)
+        task(execution_id, f"n{number}", handler=handler, queue="shared", **fields)
         for number, handler in enumerate(handlers)
     ]
     await owner.commit(queued(*tasks))
@@ -38,20 +39,30 @@ async def _hand_out(stores: Stores, *handlers: str, **fields: Any) -> tuple[Owne
 
 
 async def _fetch(owner: Owner, worker_id: str, handlers: set[str]) -> list[Task]:
-    """What is there for it now, perhaps nothing: something else is there for it in any case."""
-    mark = task(_names(owner.stores)[1], "mark", handler="mark", queue="mark")
+    """The tasks that wait for this worker now, without waiting for one.
+
+    A fetch waits until there is a task, so a task in another queue ends it.
+    """
+    mark = task(_two_execution_ids(owner.stores)[1], "mark", handler="mark", queue="mark")
     await owner.commit(queued(mark))
     fetched = await owner.stores.queue.fetch(worker_id, ["shared", "mark"], 10, {*handlers, "mark"})
     assert fetched[-1] == mark
+
     await owner.commit(Commands(mark.execution_id, stops=[stop(mark)]))
     return fetched[:-1]
 
 
+async def _task_keys(owner: Owner) -> list[Key]:
+    """The keys of the tasks that the events in the inbox are about."""
+    return [key_of(event) for event in await owner.inbox() if isinstance(event, TaskEvent)]
+
+
 async def test_a_worker_gets_only_tasks_whose_handler_it_has(stores: Stores) -> None:
+    queue = stores.queue
     _, (a, b, c) = await _hand_out(stores, "new", "old", "new")
-    assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == [b]
-    assert await stores.queue.claimed("worker-1") == [b]
-    assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a, c]
+    assert await queue.fetch("worker-1", SHARED, 10, OLD) == [b]
+    assert await queue.claimed("worker-1") == [b]
+    assert await queue.fetch("worker-2", SHARED, 10, NEW) == [a, c]
 
 
 async def test_tasks_of_other_handlers_are_not_in_the_way(stores: Stores) -> None:
@@ -61,22 +72,22 @@ async def test_tasks_of_other_handlers_are_not_in_the_way(stores: Stores) -> Non
 
 
 async def test_a_worker_that_waits_is_told_of_what_another_passed_over(stores: Stores) -> None:
-    name, mark = _names(stores)
-    owner = await begin(stores, name, mark)
-    fetching = asyncio.create_task(stores.queue.fetch("worker-2", {"elsewhere", "shared"}, 10, NEW))
-    given = task(name, handler="new", queue="shared")
-    await owner.commit(queued(given))
+    execution_id, mark = _two_execution_ids(stores)
+    owner = await begin(stores, execution_id, mark)
+    fetch = stores.queue.fetch("worker-2", {"elsewhere", "shared"}, 10, NEW)
+    fetching = asyncio.create_task(fetch)
+    waiting = task(execution_id, handler="new", queue="shared")
+    await owner.commit(queued(waiting))
     assert await _fetch(owner, "worker-1", OLD) == []
     async with asyncio.timeout(5):
-        assert await fetching == [given]
+        assert await fetching == [waiting]
 
 
 async def test_what_was_passed_over_goes_by_priority_too(stores: Stores) -> None:
     owner, (low,) = await _hand_out(stores, "new")
-    high, higher = (
-        task(low.execution_id, f"n{priority}", handler="new", queue="shared", priority=priority)
-        for priority in (5, 12)
-    )
+    fields: dict[str, Any] = {"handler": "new", "queue": "shared"}
+    high = task(low.execution_id, "n5", priority=5, **fields)
+    higher = task(low.execution_id, "n12", priority=12, **fields)
     await owner.commit(queued(high, higher))
     assert await _fetch(owner, "worker-1", OLD) == []
     for expected in (higher, high, low):
@@ -86,23 +97,26 @@ async def test_what_was_passed_over_goes_by_priority_too(stores: Stores) -> None
 async def test_what_was_passed_over_is_reported_handed_back_and_lost_as_any_task(
     stores: Stores,
 ) -> None:
+    queue = stores.queue
     owner, (a, b, c) = await _hand_out(stores, "new", "new", "new")
     assert await _fetch(owner, "worker-1", OLD) == []
-    assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a, b, c]
-    await stores.queue.report("worker-2", [success(a, "worker-2")])
-    await stores.queue.give_back("worker-2", [b])
-    assert await stores.queue.heartbeat("worker-2", SHARED, [stop(b), stop(c)]) == [stop(b)]
-    assert await stores.queue.reap(owner.lease.partition, owner.lease.token, "worker-2") == 1
-    assert [key_of(event) for event in await owner.inbox()] == [key_of(a), key_of(c)]  # type: ignore[arg-type]
-    assert await stores.queue.fetch("worker-3", SHARED, 10, NEW) == [b]
+    assert await queue.fetch("worker-2", SHARED, 10, NEW) == [a, b, c]
+
+    await queue.report("worker-2", [success(a, "worker-2")])
+    await queue.give_back("worker-2", [b])
+    assert await queue.heartbeat("worker-2", SHARED, [stop(b), stop(c)]) == [stop(b)]
+    assert await queue.reap(owner.lease.partition, owner.lease.token, "worker-2") == 1
+    assert await _task_keys(owner) == [key_of(a), key_of(c)]
+    assert await queue.fetch("worker-3", SHARED, 10, NEW) == [b]
 
 
 async def test_only_a_worker_that_has_a_task_gives_it_back(stores: Stores) -> None:
-    owner, (given,) = await _hand_out(stores, "old")
-    await stores.queue.fetch("worker-1", SHARED, 10, OLD)
-    await stores.queue.give_back("worker-2", [given])
+    queue = stores.queue
+    owner, (claimed,) = await _hand_out(stores, "old")
+    await queue.fetch("worker-1", SHARED, 10, OLD)
+    await queue.give_back("worker-2", [claimed])
     assert await _fetch(owner, "worker-3", OLD) == []
-    assert await stores.queue.claimed("worker-1") == [given]
+    assert await queue.claimed("worker-1") == [claimed]
 
 
 async def test_a_task_that_was_passed_over_can_be_stopped(stores: Stores) -> None:
@@ -118,8 +132,10 @@ async def test_a_task_that_was_passed_over_waits_for_the_release_of_its_executio
 ) -> None:
     owner, (a, b) = await _hand_out(stores, "new", "new")
     assert await _fetch(owner, "worker-1", OLD) == []
+
     await owner.commit(Commands(a.execution_id, paused=True))
     assert await _fetch(owner, "worker-2", NEW) == []
+
     await owner.commit(Commands(a.execution_id, paused=False))
     await owner.commit(Commands(a.execution_id, stops=[stop(b)]))  # wherever it is by now
     assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a]
@@ -127,65 +143,69 @@ async def test_a_task_that_was_passed_over_waits_for_the_release_of_its_executio
 
 
 async def test_the_backlog_says_which_handlers_were_passed_over(stores: Stores) -> None:
+    queue = stores.queue
     owner, _ = await _hand_out(stores, "new", "new", "old")
     partition = owner.lease.partition
-    assert await stores.queue.backlog(partition) == [Backlog("shared", None, 3)]
-    await stores.queue.fetch("worker-1", SHARED, 10, OLD)
-    assert await stores.queue.backlog(partition) == [Backlog("shared", "new", 2)]
-    assert await stores.queue.depths() == {"shared": (2, 1)}
-    await stores.queue.fetch("worker-2", SHARED, 10, NEW)
-    assert await stores.queue.backlog(partition) == []
+    assert await queue.backlog(partition) == [Backlog("shared", None, 3)]
+
+    await queue.fetch("worker-1", SHARED, 10, OLD)
+    assert await queue.backlog(partition) == [Backlog("shared", "new", 2)]
+    assert await queue.depths() == {"shared": (2, 1)}
+
+    await queue.fetch("worker-2", SHARED, 10, NEW)
+    assert await queue.backlog(partition) == []
 
 
 async def test_what_waits_can_be_taken_back_and_handed_out_again(stores: Stores) -> None:
+    queue = stores.queue
     owner, (passed, plain) = await _hand_out(stores, "new", "old")
-    await stores.queue.fetch("worker-1", SHARED, 10, OLD)
-    partition, token = owner.lease.partition, owner.lease.token
+    await queue.fetch("worker-1", SHARED, 10, OLD)
+    partition = owner.lease.partition
+    token = owner.lease.token
     locations: list[str] = []
 
-    def back(waiting: WaitingTask) -> TaskEvent:
+    def returned(waiting: WaitingTask) -> TaskEvent:
         locations.append(waiting.location)
         assert waiting.waiting_seconds >= 0
         return TaskReturned(*key_of(waiting.task), waiting.location)
 
+    backlog = Backlog("shared", "new", 1)
     for _ in range(2):
-        assert await stores.queue.recall(partition, token, Backlog("shared", "new", 1), back) == 1
-        assert await stores.queue.recall(partition, token, Backlog("shared", "new", 1), back) == 0
+        assert await queue.recall(partition, token, backlog, returned) == 1
+        assert await queue.recall(partition, token, backlog, returned) == 0
         assert len(await owner.inbox()) == len(locations)
         await owner.commit(queued(passed))
         assert await _fetch(owner, "worker-3", OLD) == []
+
     assert len(set(locations)) == 2, "or the second return would pass for the first one, come again"
-    assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [passed]
-    assert await stores.queue.claimed("worker-1") == [plain]
+    assert await queue.fetch("worker-2", SHARED, 10, NEW) == [passed]
+    assert await queue.claimed("worker-1") == [plain]
 
 
 async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
+    queue = stores.queue
     owner, (taken, waiting) = await _hand_out(stores, "old", "old")
-    assert await stores.queue.fetch("worker-1", SHARED, 1, OLD) == [taken]
+    assert await queue.fetch("worker-1", SHARED, 1, OLD) == [taken]
+
     seen: list[str] = []
 
-    def back(given: WaitingTask) -> TaskEvent:
-        seen.append(given.task.node_id)
-        return TaskReturned(*key_of(given.task), given.location)
+    def returned(candidate: WaitingTask) -> TaskEvent:
+        seen.append(candidate.task.node_id)
+        return TaskReturned(*key_of(candidate.task), candidate.location)
 
-    assert (
-        await stores.queue.recall(
-            owner.lease.partition, owner.lease.token, Backlog("shared", None, 1), back
-        )
-        == 1
-    )
+    lease = owner.lease
+    backlog = Backlog("shared", None, 1)
+    assert await queue.recall(lease.partition, lease.token, backlog, returned) == 1
     assert waiting.node_id in seen
-    assert [key_of(event) for event in await owner.inbox()] == [key_of(waiting)]  # type: ignore[arg-type]
-    assert await stores.queue.claimed("worker-1") == [taken]
+    assert await _task_keys(owner) == [key_of(waiting)]
+    assert await queue.claimed("worker-1") == [taken]
 
 
 async def test_what_is_not_decided_stays(stores: Stores) -> None:
     owner, tasks = await _hand_out(stores, "old", "old")
     backlog = Backlog("shared", None, 2)
-    assert (
-        await stores.queue.recall(owner.lease.partition, owner.lease.token, backlog, lambda _: None)
-        == 0
-    )
+    lease = owner.lease
+    assert await stores.queue.recall(lease.partition, lease.token, backlog, lambda _: None) == 0
     assert await owner.inbox() == []
     assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == tasks
 
@@ -194,27 +214,32 @@ async def test_an_owner_whose_lease_has_moved_on_takes_nothing_back(stores: Stor
     owner, tasks = await _hand_out(stores, "old")
     current = await Owner.of(stores)
 
-    def back(given: WaitingTask) -> TaskEvent:
-        return TaskReturned(*key_of(given.task), given.location)
+    def returned(waiting: WaitingTask) -> TaskEvent:
+        return TaskReturned(*key_of(waiting.task), waiting.location)
 
+    lease = owner.lease
+    backlog = Backlog("shared", None, 1)
     with pytest.raises(Fenced):
-        await stores.queue.recall(
-            owner.lease.partition, owner.lease.token, Backlog("shared", None, 1), back
-        )
+        await stores.queue.recall(lease.partition, lease.token, backlog, returned)
     assert await current.inbox() == []
     assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == tasks
 
 
 async def test_workers_say_what_they_offer_until_they_leave(stores: Stores) -> None:
-    asked = {"old": HandlerDefaults(), "new": HandlerDefaults(Retry(max_attempts=2), 7.0, "gpu")}
-    await stores.queue.heartbeat("worker-1", {"old", "gpu"}, [], asked)
-    await stores.queue.heartbeat("worker-2", SHARED, [])
-    offers = {offer.worker_id: offer for offer in await stores.queue.offers()}
-    assert offers["worker-1"].handlers == asked
+    queue = stores.queue
+    handlers = {
+        "old": HandlerDefaults(),
+        "new": HandlerDefaults(Retry(max_attempts=2), 7.0, "gpu"),
+    }
+    await queue.heartbeat("worker-1", {"old", "gpu"}, [], handlers)
+    await queue.heartbeat("worker-2", SHARED, [])
+    offers = {offer.worker_id: offer for offer in await queue.offers()}
+    assert offers["worker-1"].handlers == handlers
     assert set(offers["worker-1"].queues) == {"old", "gpu"}
     assert offers["worker-1"].silent_seconds < 60
     assert offers["worker-1"].has("new")
     assert not offers["worker-1"].has("newer")
     assert offers["worker-2"].has("anything"), "a worker that doesn't say may have it"
-    await stores.queue.leave("worker-1", [])
-    assert [offer.worker_id for offer in await stores.queue.offers()] == ["worker-2"]
+
+    await queue.leave("worker-1", [])
+    assert [offer.worker_id for offer in await queue.offers()] == ["worker-2"]

@@ -9,58 +9,69 @@ from penstock.stores.records import ApiKey, AuditLine, AuditSearch
 
 
 async def test_keys_are_listed_in_order_of_creation_with_revoked_ones(stores: Stores) -> None:
-    assert await stores.cold.keys() == []
+    cold = stores.cold
+    assert await cold.keys() == []
+
     second = ApiKey("k2", "é", ("read", "submit"), b"\x00\xff", 2.0)
     first = ApiKey("k1", "first", (), b"hash", 1.0)
     for key in (second, first):
-        await stores.cold.put_key(key)
-    assert await stores.cold.keys() == [first, second]
-    assert await stores.cold.revoke_key("k1", 5.0)
+        await cold.put_key(key)
+
+    assert await cold.keys() == [first, second]
+    assert await cold.revoke_key("k1", 5.0)
+
     first.revoked_at = 5.0
-    assert await stores.cold.keys() == [first, second]
+    assert await cold.keys() == [first, second]
 
 
 async def test_a_key_is_revoked_once(stores: Stores) -> None:
-    await stores.cold.put_key(ApiKey("k1", "first", ("admin",), b"hash", 1.0))
-    assert await stores.cold.revoke_key("k1", 5.0)
-    for name in ("k1", "unknown", "half \ud800"):
-        assert not await stores.cold.revoke_key(name, 6.0)
-    assert [key.revoked_at for key in await stores.cold.keys()] == [5.0]
+    cold = stores.cold
+    await cold.put_key(ApiKey("k1", "first", ("admin",), b"hash", 1.0))
+    assert await cold.revoke_key("k1", 5.0)
+    for key_id in ("k1", "unknown", "half \ud800"):
+        assert not await cold.revoke_key(key_id, 6.0)
+    assert [key.revoked_at for key in await cold.keys()] == [5.0]
 
 
 async def test_a_key_with_the_same_id_takes_the_place_of_the_first(stores: Stores) -> None:
-    await stores.cold.put_key(ApiKey("k1", "first", ("admin",), b"hash", 1.0))
+    cold = stores.cold
+    await cold.put_key(ApiKey("k1", "first", ("admin",), b"hash", 1.0))
     other = ApiKey("k1", "other", ("read",), b"another", 2.0)
-    await stores.cold.put_key(other)
-    assert await stores.cold.keys() == [other]
+    await cold.put_key(other)
+    assert await cold.keys() == [other]
 
 
 async def test_audit_lines_come_back_newest_first_as_they_were_written(stores: Stores) -> None:
-    assert await stores.cold.audit(AuditSearch()) == []
+    cold = stores.cold
+    assert await cold.audit(AuditSearch()) == []
+
     lines = [
-        _line(1.0),
-        _line(2.0, detail={"a": [1, None, "é"]}),
-        _line(3.0, key_id="", key_name=""),
+        _audit_line(1.0),
+        _audit_line(2.0, detail={"a": [1, None, "é"]}),
+        _audit_line(3.0, key_id="", key_name=""),
     ]
-    await stores.cold.write_audit(lines[:2])
-    await stores.cold.write_audit([])
-    await stores.cold.write_audit(lines[2:])
-    found = await stores.cold.audit(AuditSearch())
-    numbers = [line.id for line in found]
+    await cold.write_audit(lines[:2])
+    await cold.write_audit([])
+    await cold.write_audit(lines[2:])
+    listed = await cold.audit(AuditSearch())
+    numbers = [line.id for line in listed]
     assert numbers == sorted(set(numbers), reverse=True)
-    for line in found:
+
+    for line in listed:
         line.id = 0
-    assert found == lines[::-1]
+
+    assert listed == lines[::-1]
 
 
 async def test_audit_lines_are_found_by_each_filter(stores: Stores) -> None:
+    cold = stores.cold
     lines = [
-        _line(1.0, action="start_execution", object="executions/1"),
-        _line(2.0, action="cancel_execution", object="executions/1", key_id="k2"),
-        _line(3.0, action="cancel_execution", object="executions/2"),
-        _line(4.0, action="put_workflow", object="workflows/a%b", key_id=""),
+        _audit_line(1.0, action="start_execution", object="executions/1"),
+        _audit_line(2.0, action="cancel_execution", object="executions/1", key_id="k2"),
+        _audit_line(3.0, action="cancel_execution", object="executions/2"),
+        _audit_line(4.0, action="put_workflow", object="workflows/a%b", key_id=""),
     ]
-    await stores.cold.write_audit(lines)
+    await cold.write_audit(lines)
     expected: list[tuple[list[float], dict[str, Any]]] = [
         ([4.0, 3.0, 2.0, 1.0], {}),
         ([3.0, 1.0], {"key_id": "k1"}),
@@ -75,24 +86,28 @@ async def test_audit_lines_are_found_by_each_filter(stores: Stores) -> None:
         ([], {"object": "executions/%"}),
     ]
     for times, wanted in expected:
-        assert [line.at for line in await stores.cold.audit(AuditSearch(**wanted))] == times, wanted
-    assert await stores.cold.audit(AuditSearch(object="half \ud800")) == []
-    assert len(await stores.cold.audit(AuditSearch(before=2**70))) == 4
+        matches = await cold.audit(AuditSearch(**wanted))
+        assert [line.at for line in matches] == times, wanted
+
+    assert await cold.audit(AuditSearch(object="half \ud800")) == []
+    assert len(await cold.audit(AuditSearch(before=2**70))) == 4
 
 
 async def test_audit_pages_have_no_gap_and_no_repeat_while_lines_are_added(stores: Stores) -> None:
-    await stores.cold.write_audit([_line(float(at)) for at in range(10)])
+    cold = stores.cold
+    await cold.write_audit([_audit_line(float(at)) for at in range(10)])
     seen: list[float] = []
     before = None
-    while page := await stores.cold.audit(AuditSearch(before=before, limit=3)):
+    while page := await cold.audit(AuditSearch(before=before, limit=3)):
         seen += [line.at for line in page]
         before = page[-1].id
-        await stores.cold.write_audit([_line(99.0)])
+        await cold.write_audit([_audit_line(99.0)])
+
     assert seen == [float(at) for at in range(9, -1, -1)]
 
 
-def _line(at: float, **fields: object) -> AuditLine:
-    given = {
+def _audit_line(at: float, **fields: object) -> AuditLine:
+    all_fields = {
         "key_id": "k1",
         "key_name": "first",
         "action": "start_execution",
@@ -101,37 +116,40 @@ def _line(at: float, **fields: object) -> AuditLine:
         "status": 201,
         **fields,
     }
-    return AuditLine(at, **given)  # type: ignore[arg-type]
+    return AuditLine(at, **all_fields)  # type: ignore[arg-type]
 
 
 async def test_a_line_that_comes_with_an_execution_is_written_with_it_and_only_if_it_is_new(
     stores: Stores,
 ) -> None:
-    first, again = (
-        Intent(record, "order-7", "same request") for record in (_record("e1"), _record("e2"))
-    )
-    assert await stores.cold.record_intents(
-        [first], {"e1": _line(1.0, object="executions/e1")}
-    ) == ["e1"]
-    assert await stores.cold.record_intents(
-        [again], {"e2": _line(2.0, object="executions/e2")}
-    ) == ["e1"]
-    assert [line.object for line in await stores.cold.audit(AuditSearch())] == ["executions/e1"]
+    cold = stores.cold
+    first = Intent(_record("e1"), "order-7", "same request")
+    first_line = _audit_line(1.0, object="executions/e1")
+    again = Intent(_record("e2"), "order-7", "same request")
+    second_line = _audit_line(2.0, object="executions/e2")
+    assert await cold.record_intents([first], {"e1": first_line}) == ["e1"]
+    assert await cold.record_intents([again], {"e2": second_line}) == ["e1"]
+
+    lines = await cold.audit(AuditSearch())
+    assert [line.object for line in lines] == ["executions/e1"]
 
 
-def _record(name: str) -> ExecutionRecord:
-    return ExecutionRecord(name, "flow", 1, ExecutionState.PENDING, b"{}", 1.0)
+def _record(execution_id: str) -> ExecutionRecord:
+    return ExecutionRecord(execution_id, "flow", 1, ExecutionState.PENDING, b"{}", 1.0)
 
 
 async def test_old_audit_lines_are_forgotten_in_portions_and_numbers_are_not_given_twice(
     stores: Stores,
 ) -> None:
-    await stores.cold.write_audit([_line(float(at)) for at in range(10)])
-    numbers = [line.id for line in await stores.cold.audit(AuditSearch())]
-    assert [await stores.cold.forget_audit(7.0, 4) for _ in range(3)] == [4, 3, 0]
-    found = await stores.cold.audit(AuditSearch())
-    assert [(line.at, line.id) for line in found] == list(
-        zip((9.0, 8.0, 7.0), numbers, strict=False)
-    )
-    await stores.cold.write_audit([_line(10.0)])
-    assert (await stores.cold.audit(AuditSearch()))[0].id > numbers[0]
+    cold = stores.cold
+    await cold.write_audit([_audit_line(float(at)) for at in range(10)])
+    numbers = [line.id for line in await cold.audit(AuditSearch())]
+    assert [await cold.forget_audit(7.0, 4) for _ in range(3)] == [4, 3, 0]
+
+    remaining = await cold.audit(AuditSearch())
+    assert [line.at for line in remaining] == [9.0, 8.0, 7.0]
+    assert [line.id for line in remaining] == numbers[:3]
+
+    await cold.write_audit([_audit_line(10.0)])
+    newest = (await cold.audit(AuditSearch()))[0]
+    assert newest.id > numbers[0]

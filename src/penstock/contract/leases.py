@@ -1,4 +1,4 @@
-"""One owner per partition: whoever holds the newest lease, and nobody else, may commit (G2, G4)."""
+"""Leases: only the owner with the newest lease of a partition may commit (G2, G4)."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -27,8 +27,8 @@ from penstock.stores.records import DeadLetterSearch
 
 SHORT_SECONDS = 0.02
 MANY = 20
-"""Active executions: a store may write at once when next to nothing is going on, and then nothing
-can come between.
+"""Active executions. With only a few of them a store may write at once, without a gap
+in which a cancellation or another commit could come.
 """
 
 
@@ -52,12 +52,14 @@ async def test_a_lease_that_ran_out_is_taken_over(stores: Stores) -> None:
 
 
 async def test_a_renewed_lease_outlives_its_first_term(stores: Stores) -> None:
-    lease = await stores.hot.acquire(0, "owner-1", SHORT_SECONDS)
+    hot = stores.hot
+    lease = await hot.acquire(0, "owner-1", SHORT_SECONDS)
     assert lease is not None
-    assert await stores.hot.renew(lease, HOUR)
-    end = stores.hot.now() + 2 * SHORT_SECONDS
-    await until(lambda: stores.hot.now() > end)
-    assert await stores.hot.acquire(0, "owner-2", HOUR) is None
+    assert await hot.renew(lease, HOUR)
+
+    end = hot.now() + 2 * SHORT_SECONDS
+    await until(lambda: hot.now() > end)
+    assert await hot.acquire(0, "owner-2", HOUR) is None
 
 
 async def test_a_released_partition_is_free_at_once(stores: Stores) -> None:
@@ -73,12 +75,14 @@ async def test_every_lease_has_a_token_of_its_own_that_nobody_can_guess(stores: 
 
 
 async def test_an_old_lease_can_neither_be_renewed_nor_release_the_new_one(stores: Stores) -> None:
+    hot = stores.hot
     old = await Owner.of(stores)
     current = await Owner.of(stores)
-    assert not await stores.hot.renew(old.lease, HOUR)
-    await stores.hot.release(old.lease)
-    assert await stores.hot.renew(current.lease, HOUR)
-    assert await stores.hot.acquire(0, "owner-2", HOUR) is None
+    assert not await hot.renew(old.lease, HOUR)
+
+    await hot.release(old.lease)
+    assert await hot.renew(current.lease, HOUR)
+    assert await hot.acquire(0, "owner-2", HOUR) is None
 
 
 async def test_a_released_lease_commits_nothing(stores: Stores) -> None:
@@ -90,12 +94,13 @@ async def test_a_released_lease_commits_nothing(stores: Stores) -> None:
 
 
 async def test_a_new_owner_goes_on_from_the_last_commit(stores: Stores) -> None:
+    hot = stores.hot
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
-    await stores.hot.append([ExecutionStarted(execution_id)] * 3)
-    owner.position = (await stores.hot.receive(0, 0, 2, 0.0))[-1][0]
+    await hot.append([ExecutionStarted(execution_id)] * 3)
+    owner.position = (await hot.receive(0, 0, 2, 0.0))[-1][0]
     await owner.commit()
-    await stores.hot.release(owner.lease)
+    await hot.release(owner.lease)
     following = await Owner.of(stores, name="owner-2")
     assert following.lease.commit_number == 2
     assert following.lease.position == owner.position
@@ -123,13 +128,14 @@ async def test_a_commit_with_a_number_that_is_yet_to_come_writes_nothing(stores:
 
 
 async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stores) -> None:
-    first, second, *others = _execution_ids(stores, MANY)
-    owner = await begin(stores, first, second, *others)
+    first, second, *rest = _execution_ids(stores, MANY)
+    owner = await begin(stores, first, second, *rest)
     commits = [owner.commit_of(queued(task(first))), owner.commit_of(queued(task(second)))]
     answers = await asyncio.gather(
         *(stores.hot.commit(commit) for commit in commits), return_exceptions=True
     )
     assert [type(answer) for answer in answers].count(Fenced) == 1
+
     loaded = await stores.hot.load([first, second])
     assert sum(len(stored.runs) for stored in loaded.values()) == 1
 
@@ -137,21 +143,23 @@ async def test_of_two_commits_with_the_same_number_only_one_happens(stores: Stor
 async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_all(
     stores: Stores,
 ) -> None:
-    execution_id, *others = _execution_ids(stores, MANY)
-    owner = await begin(stores, execution_id, *others)
-    await stores.hot.append([ExecutionStarted(execution_id)])
-    owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    hot = stores.hot
+    execution_id, *rest = _execution_ids(stores, MANY)
+    owner = await begin(stores, execution_id, *rest)
+    await hot.append([ExecutionStarted(execution_id)])
+    owner.position = (await hot.receive(0, 0, 10, 0.0))[-1][0]
     committing = asyncio.create_task(owner.commit(queued(task(execution_id))))
     await asyncio.sleep(0)
     committing.cancel()
     await asyncio.gather(committing, return_exceptions=True)
-    await stores.cold.put_workflow(
-        "w", "h", b"{}", 0.0
-    )  # whatever was being written before this is written now
+    # Writes are ordered: when this one is done, so is the commit, if it happens at all.
+    await stores.cold.put_workflow("w", "h", b"{}", 0.0)
     following = await Owner.of(stores)
-    happened = bool((await stores.hot.load([execution_id]))[execution_id].runs)
+    stored = (await hot.load([execution_id]))[execution_id]
+    happened = bool(stored.runs)
     assert (following.lease.position == owner.position) == happened
     assert (await following.inbox() == []) == happened
+
     if happened:
         async with asyncio.timeout(1):
             assert len(await stores.queue.fetch("worker-1", {"echo"}, 10)) == 1
@@ -165,14 +173,15 @@ async def _after_a_takeover(owner: Owner, commit: CommitPlan) -> CommitPlan:
 async def _assert_refused(
     stores: Stores, spoil: Callable[[Owner, CommitPlan], Awaitable[CommitPlan]]
 ) -> None:
-    """A commit of everything that a commit can hold is refused after `spoil`, and leaves no trace."""
+    """A commit with one of everything is refused after `spoil`, and leaves no trace."""
+    hot = stores.hot
     execution_id, other = _execution_ids(stores, 2)
     owner = await begin(stores, execution_id)
     remaining = task(execution_id, "remaining")
     await owner.commit(queued(remaining))
     await stores.cold.record_intents([new_intent(other)])
-    await stores.hot.append([ExecutionStarted(other)])
-    before = await stores.hot.load([execution_id])
+    await hot.append([ExecutionStarted(other)])
+    before = await hot.load([execution_id])
     changes = Commands(
         execution_id,
         record=before[execution_id].record,
@@ -187,20 +196,24 @@ async def _assert_refused(
         nodes={"new": before[execution_id].runs["remaining"]},
         history=before[execution_id].history,
     )
-    position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
+    position = (await hot.receive(0, 0, 10, 0.0))[-1][0]
     planned = owner.commit_of(changes, started(other))
     planned.position = position
     commit = await spoil(owner, planned)
     with pytest.raises(Fenced):
-        await stores.hot.commit(commit)
-    assert await stores.hot.load([execution_id, other]) == before
-    assert await stores.hot.next_due(0) is None
+        await hot.commit(commit)
+    assert await hot.load([execution_id, other]) == before
+    assert await hot.next_due(0) is None
     assert await stores.cold.dead_letters(DeadLetterSearch()) == []
-    assert [event.execution_id for event in await (await Owner.of(stores)).inbox()] == [other]
+
+    current = await Owner.of(stores)
+    assert [event.execution_id for event in await current.inbox()] == [other]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [remaining]
+
     waiting = asyncio.create_task(stores.queue.fetch("worker-2", {"echo"}, 10))
     await let_others_run()
     assert not waiting.done()
+
     waiting.cancel()
 
 

@@ -1,4 +1,4 @@
-"""Priorities in the task queue: the highest first, and within one priority first come, first served."""
+"""Priorities in a queue: the highest first; within one priority first come, first served."""
 
 import asyncio
 import random
@@ -20,39 +20,51 @@ async def test_tasks_of_a_higher_priority_are_handed_out_first(stores: Stores) -
 async def test_a_task_of_a_higher_priority_overtakes_those_that_wait(stores: Stores) -> None:
     owner, (a, *_) = await _hand_out(stores, {"a": 0, "b": 0, "c": 1})
     assert await _fetch(stores, 2) == "ca"
-    await owner.commit(queued(task(a.execution_id, "d", priority=2), task(a.execution_id, "e")))
+
+    high = task(a.execution_id, "d", priority=2)
+    low = task(a.execution_id, "e")
+    await owner.commit(queued(high, low))
     assert await _fetch(stores, 10) == "dbe"
 
 
 async def test_any_order_of_arrival_gives_the_order_of_priorities(stores: Stores) -> None:
     choose = random.Random(1)
-    given = {f"n{number}": choose.choice([-2, 0, 0, 0, 1, 2**40]) for number in range(200)}
-    await _hand_out(stores, given)
+    choices = [-2, 0, 0, 0, 1, 2**40]
+    priorities = {f"n{number}": choose.choice(choices) for number in range(200)}
+    await _hand_out(stores, priorities)
     fetched: list[Task] = []
-    while len(fetched) < len(given):
+    while len(fetched) < len(priorities):
         fetched += await stores.queue.fetch("worker-1", ECHO, choose.randrange(1, 9))
-    assert [each.node_id for each in fetched] == sorted(given, key=lambda node: -given[node])
+
+    highest_first = sorted(priorities, key=lambda node: -priorities[node])
+    assert [task.node_id for task in fetched] == highest_first
 
 
 async def test_a_worker_that_waits_is_woken_by_a_task_of_any_priority(stores: Stores) -> None:
-    owner = await begin(stores, name := next(new_execution_ids(stores)))
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
     for node, priority in (("a", 3), ("b", -3)):
         fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
         await let_others_run()
-        await owner.commit(queued(given := task(name, node, priority=priority)))
+        dispatched = task(execution_id, node, priority=priority)
+        await owner.commit(queued(dispatched))
         async with asyncio.timeout(5):
-            assert await fetching == [given]
+            assert await fetching == [dispatched]
 
 
 async def test_each_queue_has_priorities_of_its_own(stores: Stores) -> None:
-    owner = await begin(stores, name := next(new_execution_ids(stores)))
-    await owner.commit(
-        queued(
-            task(name, "a", queue="mail", priority=9), task(name, "b"), task(name, "c", priority=1)
-        )
-    )
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    tasks = [
+        task(execution_id, "a", queue="mail", priority=9),
+        task(execution_id, "b"),
+        task(execution_id, "c", priority=1),
+    ]
+    await owner.commit(queued(*tasks))
     assert await _fetch(stores, 10) == "cb"
-    assert [each.node_id for each in await stores.queue.fetch("worker-1", {"mail"}, 10)] == ["a"]
+
+    mail_tasks = await stores.queue.fetch("worker-1", {"mail"}, 10)
+    assert [task.node_id for task in mail_tasks] == ["a"]
 
 
 async def test_a_stopped_task_is_not_handed_out_whatever_its_priority(stores: Stores) -> None:
@@ -67,9 +79,10 @@ async def test_tasks_keep_their_priority_through_a_pause(stores: Stores) -> None
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 10))
     await let_others_run()
     assert not fetching.done()
+
     await owner.commit(Commands(a.execution_id, paused=False))
     async with asyncio.timeout(5):
-        assert [each.node_id for each in await fetching] == list("bdac")
+        assert [task.node_id for task in await fetching] == list("bdac")
 
 
 async def test_what_a_worker_hands_back_keeps_its_priority(stores: Stores) -> None:
@@ -80,20 +93,26 @@ async def test_what_a_worker_hands_back_keeps_its_priority(stores: Stores) -> No
 
 
 async def test_depths_count_tasks_of_every_priority(stores: Stores) -> None:
+    queue = stores.queue
     await _hand_out(stores, {"a": 0, "b": 5, "c": -1, "d": 5})
-    assert dict(await stores.queue.depths()) == {"echo": (4, 0)}
+    assert dict(await queue.depths()) == {"echo": (4, 0)}
+
     await _fetch(stores, 3)
-    assert dict(await stores.queue.depths()) == {"echo": (1, 3)}
+    assert dict(await queue.depths()) == {"echo": (1, 3)}
+
     await _fetch(stores, 3)
-    assert (await stores.queue.depths())["echo"] == (0, 4)
+    assert (await queue.depths())["echo"] == (0, 4)
 
 
 async def _hand_out(stores: Stores, priorities: dict[str, int]) -> tuple[Owner, list[Task]]:
-    owner = await begin(stores, name := next(new_execution_ids(stores)))
-    tasks = [task(name, node, priority=priority) for node, priority in priorities.items()]
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    tasks = [task(execution_id, node, priority=priority) for node, priority in priorities.items()]
     await owner.commit(queued(*tasks))
     return owner, tasks
 
 
 async def _fetch(stores: Stores, limit: int) -> str:
-    return "".join(each.node_id for each in await stores.queue.fetch("worker-1", ECHO, limit))
+    """The ids of the nodes whose tasks are fetched, in order."""
+    tasks = await stores.queue.fetch("worker-1", ECHO, limit)
+    return "".join(task.node_id for task in tasks)

@@ -1,4 +1,4 @@
-"""The task queue: a task belongs to one worker at a time, and only that one's outcome counts (G2, G4)."""
+"""The task queue: a task belongs to one worker, and only its outcome counts (G2, G4)."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -49,6 +49,7 @@ async def test_a_worker_waits_for_the_first_task_and_is_woken_by_it(stores: Stor
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 5))
     await let_others_run()
     assert not fetching.done()
+
     await owner.commit(queued(task(execution_id)))
     async with asyncio.timeout(5):
         assert await fetching == [task(execution_id)]
@@ -68,7 +69,8 @@ async def test_of_two_waiting_workers_the_second_keeps_waiting_for_the_second_ta
     for node in "ab":
         await owner.commit(queued(task(execution_id, node)))
         done, waiting = await asyncio.wait(waiting, timeout=5, return_when=asyncio.FIRST_COMPLETED)
-        fetched += [await each for each in done]
+        fetched += [await fetching for fetching in done]
+
     assert fetched == [[task(execution_id, "a")], [task(execution_id, "b")]]
 
 
@@ -90,63 +92,72 @@ async def test_a_worker_gets_tasks_of_its_queues_only(stores: Stores) -> None:
     tasks = [task(execution_id, queue, queue=queue) for queue in ("gpu", "echo", "mail")]
     await owner.commit(queued(*tasks))
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [tasks[1]]
-    others = await stores.queue.fetch("worker-2", {"gpu", "mail"}, 10)
-    assert sorted(each.queue for each in others) == ["gpu", "mail"]
+
+    fetched = await stores.queue.fetch("worker-2", {"gpu", "mail"}, 10)
+    assert sorted(fetched_task.queue for fetched_task in fetched) == ["gpu", "mail"]
+
     await _assert_nothing_left(stores, {"gpu", "echo", "mail"})
 
 
 async def test_an_outcome_goes_into_the_inbox_and_the_task_off_the_workers_list(
     stores: Stores,
 ) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
-    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
-    await stores.queue.report("worker-1", [success(given, "worker-1")])
-    assert await owner.inbox() == [success(given, "worker-1")]
-    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == [stop(given)]
+    queue = stores.queue
+    owner, (claimed,) = await _claim_tasks(stores, "a")
+    assert await queue.heartbeat("worker-1", ECHO, [stop(claimed)]) == []
+
+    await queue.report("worker-1", [success(claimed, "worker-1")])
+    assert await owner.inbox() == [success(claimed, "worker-1")]
+    assert await queue.heartbeat("worker-1", ECHO, [stop(claimed)]) == [stop(claimed)]
 
 
 async def test_a_second_report_of_the_same_task_is_dropped(stores: Stores) -> None:
     owner, (a, b) = await _claim_tasks(stores, "a", "b")
-    first, second = success(a, "worker-1"), success(b, "worker-1")
+    first = success(a, "worker-1")
+    second = success(b, "worker-1")
     await stores.queue.report("worker-1", [first, first])
     await stores.queue.report("worker-1", [first, second])
     assert await owner.inbox() == [first, second]
 
 
 async def test_a_report_by_somebody_else_is_dropped(stores: Stores) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
-    await stores.queue.report("worker-2", [success(given, "worker-2")])
+    owner, (claimed,) = await _claim_tasks(stores, "a")
+    await stores.queue.report("worker-2", [success(claimed, "worker-2")])
     assert await owner.inbox() == []
-    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    await stores.queue.report("worker-1", [success(claimed, "worker-1")])
     assert len(await owner.inbox()) == 1
 
 
 async def test_a_report_of_a_task_that_nobody_fetched_is_dropped(stores: Stores) -> None:
-    owner, (given,) = await hand_out(stores, "a")
-    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    owner, (waiting,) = await hand_out(stores, "a")
+    await stores.queue.report("worker-1", [success(waiting, "worker-1")])
     assert await owner.inbox() == []
-    assert await stores.queue.fetch("worker-1", ECHO, 10) == [given]
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [waiting]
 
 
 async def test_a_report_of_another_attempt_or_generation_is_dropped(stores: Stores) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
-    execution_id = given.execution_id
-    others = [
+    owner, (claimed,) = await _claim_tasks(stores, "a")
+    execution_id = claimed.execution_id
+    unclaimed = [
         task(execution_id, "a", attempt=2),
         task(execution_id, "a", generation=2),
         task(execution_id, "b"),
     ]
-    await stores.queue.report("worker-1", [success(other, "worker-1") for other in others])
+    await stores.queue.report(
+        "worker-1", [success(unclaimed_task, "worker-1") for unclaimed_task in unclaimed]
+    )
     assert await owner.inbox() == []
 
 
 async def test_a_long_task_says_that_it_started_and_stays_on_the_list(stores: Stores) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
-    begun = TaskStarted(*key_of(given), "worker-1", 12.0)
-    await stores.queue.started("worker-1", [begun])
-    await stores.queue.started("worker-2", [TaskStarted(*key_of(given), "worker-2", 12.0)])
+    queue = stores.queue
+    owner, (claimed,) = await _claim_tasks(stores, "a")
+    begun = TaskStarted(*key_of(claimed), "worker-1", 12.0)
+    await queue.started("worker-1", [begun])
+    await queue.started("worker-2", [TaskStarted(*key_of(claimed), "worker-2", 12.0)])
     assert await owner.inbox() == [begun]
-    await stores.queue.report("worker-1", [success(given, "worker-1")])
+
+    await queue.report("worker-1", [success(claimed, "worker-1")])
     assert len(await owner.inbox()) == 2
 
 
@@ -157,7 +168,7 @@ async def test_a_queued_task_that_was_stopped_is_never_fetched(stores: Stores) -
     await _assert_nothing_left(stores)
 
 
-async def test_a_claimed_task_that_was_stopped_shows_in_the_heartbeats_answer_and_its_outcome_is_dropped(
+async def test_a_stopped_claimed_task_is_in_the_heartbeats_answer_and_its_outcome_is_dropped(
     stores: Stores,
 ) -> None:
     owner, (a, b) = await _claim_tasks(stores, "a", "b")
@@ -175,38 +186,40 @@ async def test_stopping_an_attempt_leaves_the_next_one_alone(stores: Stores) -> 
 
 
 async def test_stopping_a_task_that_is_gone_changes_nothing(stores: Stores) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
-    await stores.queue.report("worker-1", [success(given, "worker-1")])
-    await owner.commit(Commands(given.execution_id, stops=[stop(given)]))
-    await owner.commit(
-        queued(given)
-    )  # handed out again, as after a return: the old stop must not catch it
-    assert await stores.queue.fetch("worker-1", ECHO, 10) == [given]
+    owner, (claimed,) = await _claim_tasks(stores, "a")
+    await stores.queue.report("worker-1", [success(claimed, "worker-1")])
+    await owner.commit(Commands(claimed.execution_id, stops=[stop(claimed)]))
+    # Dispatched again, as after a return: the old stop must not apply to it.
+    await owner.commit(queued(claimed))
+    assert await stores.queue.fetch("worker-1", ECHO, 10) == [claimed]
 
 
 async def test_no_task_of_a_paused_execution_is_fetched_until_it_is_resumed(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
-    paused, free = next(execution_ids), next(execution_ids)
+    paused = next(execution_ids)
+    free = next(execution_ids)
     owner = await begin(stores, paused, free)
     await owner.commit(queued(task(paused, "before")), queued(task(free)))
     await owner.commit(Commands(paused, paused=True))
     await owner.commit(queued(task(paused, "during")), queued(task(free, "during")))
     assert await stores.queue.fetch("worker-1", ECHO, 10) == [task(free), task(free, "during")]
+
     await _assert_nothing_left(stores)
     await owner.commit(Commands(paused, paused=False))
     fetched = await stores.queue.fetch("worker-1", ECHO, 10)
-    assert sorted(each.node_id for each in fetched) == ["before", "during"]
+    assert sorted(fetched_task.node_id for fetched_task in fetched) == ["before", "during"]
+
     await _assert_nothing_left(stores)
 
 
 async def test_a_release_wakes_a_waiting_worker(stores: Stores) -> None:
-    owner, (given,) = await hand_out(stores, "a")
-    await owner.commit(Commands(given.execution_id, paused=True))
+    owner, (waiting,) = await hand_out(stores, "a")
+    await owner.commit(Commands(waiting.execution_id, paused=True))
     fetching = asyncio.create_task(stores.queue.fetch("worker-1", ECHO, 10))
     await let_others_run()
-    await owner.commit(Commands(given.execution_id, paused=False))
+    await owner.commit(Commands(waiting.execution_id, paused=False))
     async with asyncio.timeout(5):
-        assert await fetching == [given]
+        assert await fetching == [waiting]
 
 
 async def test_a_task_stopped_while_paused_is_not_fetched_after_the_resume(
@@ -226,27 +239,27 @@ async def test_a_task_of_an_execution_that_ended_while_paused_is_never_fetched(
     owner, (a, _b) = await hand_out(stores, "a", "b")
     await owner.commit(Commands(a.execution_id, paused=True))
     await _assert_nothing_left(stores)
-    await owner.commit(
-        ended(a.execution_id, stops=[stop(a)])
-    )  # not even a task that nobody thought of
+    # The second task isn't stopped: the end of its execution is enough.
+    await owner.commit(ended(a.execution_id, stops=[stop(a)]))
     await _assert_nothing_left(stores)
 
 
 async def test_a_claimed_task_can_be_reported_while_the_execution_is_paused(
     stores: Stores,
 ) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
-    await owner.commit(Commands(given.execution_id, paused=True))
-    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
-    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    owner, (claimed,) = await _claim_tasks(stores, "a")
+    await owner.commit(Commands(claimed.execution_id, paused=True))
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(claimed)]) == []
+    await stores.queue.report("worker-1", [success(claimed, "worker-1")])
     assert len(await owner.inbox()) == 1
 
 
 async def test_a_heartbeat_moves_the_workers_counter(stores: Stores) -> None:
-    await stores.queue.heartbeat("worker-1", ECHO, [])
-    before = (await stores.queue.workers())["worker-1"]
-    await stores.queue.heartbeat("worker-1", ECHO, [])
-    assert (await stores.queue.workers())["worker-1"] != before
+    queue = stores.queue
+    await queue.heartbeat("worker-1", ECHO, [])
+    before = (await queue.workers())["worker-1"]
+    await queue.heartbeat("worker-1", ECHO, [])
+    assert (await queue.workers())["worker-1"] != before
 
 
 async def test_a_worker_that_died_before_its_first_heartbeat_is_known(stores: Stores) -> None:
@@ -258,91 +271,100 @@ async def test_a_worker_that_died_before_its_first_heartbeat_is_known(stores: St
 async def test_a_dead_workers_tasks_are_lost_once(stores: Stores) -> None:
     owner, (a, b) = await _claim_tasks(stores, "a", "b")
     assert await _reap(owner) == 2
-    lost = [TaskLost(*key_of(each), "worker-1") for each in (a, b)]
+
+    lost = [TaskLost(*key_of(task), "worker-1") for task in (a, b)]
     assert sorted(await owner.inbox(), key=str) == sorted(lost, key=str)
     assert await _reap(owner) == 0
     assert len(await owner.inbox()) == 2
 
 
 async def test_the_outcome_of_a_task_that_was_taken_back_is_dropped(stores: Stores) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
+    owner, (claimed,) = await _claim_tasks(stores, "a")
     await _reap(owner)
-    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == [stop(given)]
-    await stores.queue.report("worker-1", [success(given, "worker-1")])
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(claimed)]) == [stop(claimed)]
+    await stores.queue.report("worker-1", [success(claimed, "worker-1")])
     assert [type(event) for event in await owner.inbox()] == [TaskLost]
 
 
 async def test_reaping_leaves_reported_tasks_and_other_workers_alone(stores: Stores) -> None:
+    queue = stores.queue
     owner, (a, b, c) = await hand_out(stores, *"abc")
-    await stores.queue.fetch("worker-1", ECHO, 2)
-    await stores.queue.fetch("worker-2", ECHO, 1)
-    await stores.queue.report("worker-1", [success(a, "worker-1")])
+    await queue.fetch("worker-1", ECHO, 2)
+    await queue.fetch("worker-2", ECHO, 1)
+    await queue.report("worker-1", [success(a, "worker-1")])
     assert await _reap(owner) == 1
     assert await owner.inbox() == [success(a, "worker-1"), TaskLost(*key_of(b), "worker-1")]
-    assert await stores.queue.heartbeat("worker-2", ECHO, [stop(c)]) == []
+    assert await queue.heartbeat("worker-2", ECHO, [stop(c)]) == []
 
 
 async def test_a_reaper_whose_lease_has_moved_on_takes_nothing(stores: Stores) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
+    owner, (claimed,) = await _claim_tasks(stores, "a")
     current = await Owner.of(stores)
     with pytest.raises(Fenced):
         await _reap(owner)
     assert await current.inbox() == []
-    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
+    assert await stores.queue.heartbeat("worker-1", ECHO, [stop(claimed)]) == []
 
 
 async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
     stores: Stores,
 ) -> None:
+    queue = stores.queue
     owners = {}
     for partition in range(stores.hot.partitions):
         execution_id = next(new_execution_ids(stores, partition))
         await stores.cold.record_intents([new_intent(execution_id)])
-        owners[execution_id] = await Owner.of(stores, partition)
-        await owners[execution_id].commit(started(execution_id))
-        await owners[execution_id].commit(queued(task(execution_id)))
-    fetched = await stores.queue.fetch("worker-1", ECHO, 100)
-    assert {each.execution_id for each in fetched} == owners.keys()
+        owner = await Owner.of(stores, partition)
+        await owner.commit(started(execution_id))
+        await owner.commit(queued(task(execution_id)))
+        owners[execution_id] = owner
+
+    fetched = await queue.fetch("worker-1", ECHO, 100)
+    assert {fetched_task.execution_id for fetched_task in fetched} == owners.keys()
     for execution_id, owner in owners.items():
-        assert "worker-1" in await stores.queue.workers(), "or the other owners wouldn't hear of it"
+        assert "worker-1" in await queue.workers(), "or the other owners wouldn't hear of it"
         assert await _reap(owner) == 1
         assert await owner.inbox() == [TaskLost(*key_of(task(execution_id)), "worker-1")]
         assert owner.lease.partition == partition_of(execution_id, stores.hot.partitions)
-    assert "worker-1" not in await stores.queue.workers()
+    assert "worker-1" not in await queue.workers()
 
 
 async def test_a_worker_that_leaves_hands_back_what_it_never_started(stores: Stores) -> None:
+    queue = stores.queue
     owner, (a, b) = await _claim_tasks(stores, "a", "b")
-    await stores.queue.report("worker-1", [success(a, "worker-1")])
-    await stores.queue.leave("worker-1", [b])
-    assert "worker-1" not in await stores.queue.workers()
-    await stores.queue.report("worker-1", [success(b, "worker-1")])
+    await queue.report("worker-1", [success(a, "worker-1")])
+    await queue.leave("worker-1", [b])
+    assert "worker-1" not in await queue.workers()
+
+    await queue.report("worker-1", [success(b, "worker-1")])
     assert await owner.inbox() == [success(a, "worker-1")]
     async with asyncio.timeout(5):
-        assert await stores.queue.fetch("worker-2", ECHO, 10) == [b]
+        assert await queue.fetch("worker-2", ECHO, 10) == [b]
 
 
 async def test_a_worker_that_leaves_hands_back_only_its_own(stores: Stores) -> None:
+    queue = stores.queue
     owner, (a, b) = await hand_out(stores, "a", "b")
-    await stores.queue.fetch("worker-1", ECHO, 1)
-    await stores.queue.fetch("worker-2", ECHO, 1)
-    await stores.queue.leave("worker-1", [a, b])
-    assert await stores.queue.fetch("worker-3", ECHO, 10) == [a]
+    await queue.fetch("worker-1", ECHO, 1)
+    await queue.fetch("worker-2", ECHO, 1)
+    await queue.leave("worker-1", [a, b])
+    assert await queue.fetch("worker-3", ECHO, 10) == [a]
+
     await _assert_nothing_left(stores)
-    await stores.queue.report("worker-2", [success(b, "worker-2")])
+    await queue.report("worker-2", [success(b, "worker-2")])
     assert await owner.inbox() == [success(b, "worker-2")]
 
 
 async def test_what_was_handed_back_by_a_paused_execution_waits_for_its_resume(
     stores: Stores,
 ) -> None:
-    owner, (given,) = await _claim_tasks(stores, "a")
-    await owner.commit(Commands(given.execution_id, paused=True))
-    await stores.queue.leave("worker-1", [given])
+    owner, (claimed,) = await _claim_tasks(stores, "a")
+    await owner.commit(Commands(claimed.execution_id, paused=True))
+    await stores.queue.leave("worker-1", [claimed])
     await _assert_nothing_left(stores)
-    await owner.commit(Commands(given.execution_id, paused=False))
+    await owner.commit(Commands(claimed.execution_id, paused=False))
     async with asyncio.timeout(5):
-        assert await stores.queue.fetch("worker-2", ECHO, 10) == [given]
+        assert await stores.queue.fetch("worker-2", ECHO, 10) == [claimed]
 
 
 async def test_what_a_leaving_worker_stopped_in_the_middle_is_lost_at_once(stores: Stores) -> None:
@@ -354,14 +376,17 @@ async def test_what_a_leaving_worker_stopped_in_the_middle_is_lost_at_once(store
 
 async def test_a_worker_can_ask_what_is_on_its_list(stores: Stores) -> None:
     """A fetch whose answer got lost took tasks that nobody else will run."""
+    queue = stores.queue
     _, (a, b, c) = await hand_out(stores, *"abc")
-    assert await stores.queue.claimed("worker-1") == []
-    await stores.queue.fetch("worker-1", ECHO, 2)
-    await stores.queue.fetch("worker-2", ECHO, 1)
-    assert await stores.queue.claimed("worker-1") == [a, b]
-    await stores.queue.report("worker-1", [success(a, "worker-1")])
-    assert await stores.queue.claimed("worker-1") == [b]
-    assert await stores.queue.claimed("worker-2") == [c]
+    assert await queue.claimed("worker-1") == []
+
+    await queue.fetch("worker-1", ECHO, 2)
+    await queue.fetch("worker-2", ECHO, 1)
+    assert await queue.claimed("worker-1") == [a, b]
+
+    await queue.report("worker-1", [success(a, "worker-1")])
+    assert await queue.claimed("worker-1") == [b]
+    assert await queue.claimed("worker-2") == [c]
 
 
 async def test_a_task_that_is_handed_out_again_while_it_is_here_is_here_once(
@@ -370,8 +395,10 @@ async def test_a_task_that_is_handed_out_again_while_it_is_here_is_here_once(
     """An owner that starts again in the same process hands out what the file says is queued."""
     owner, (waiting, claimed) = await hand_out(stores, "a", "b")
     assert await stores.queue.fetch("worker-1", ECHO, 1) == [waiting]
+
     await owner.commit(Commands(claimed.execution_id, tasks=[waiting, claimed]))
     assert await stores.queue.fetch("worker-2", ECHO, 10) == [claimed]
+
     await _assert_nothing_left(stores)
 
 
@@ -398,15 +425,17 @@ async def test_a_worker_that_was_declared_dead_while_it_waited_is_known_again_wh
     stores: Stores,
 ) -> None:
     """Or nobody would take its task back when it really is dead."""
+    queue = stores.queue
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
-    fetching = asyncio.create_task(stores.queue.fetch("worker-1", {"echo"}, 1))
+    fetching = asyncio.create_task(queue.fetch("worker-1", {"echo"}, 1))
     await let_others_run()
     lease = owner.lease
-    assert await stores.queue.reap(lease.partition, lease.token, "worker-1") == 0
-    assert "worker-1" not in await stores.queue.workers()
+    assert await queue.reap(lease.partition, lease.token, "worker-1") == 0
+    assert "worker-1" not in await queue.workers()
+
     await owner.commit(queued(task(execution_id)))
     async with asyncio.timeout(5):
         assert len(await fetching) == 1
-    assert "worker-1" in await stores.queue.workers()
-    assert await stores.queue.reap(lease.partition, lease.token, "worker-1") == 1
+    assert "worker-1" in await queue.workers()
+    assert await queue.reap(lease.partition, lease.token, "worker-1") == 1

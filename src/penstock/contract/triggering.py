@@ -1,6 +1,8 @@
-"""Executions that wait for their trigger: stored, and not to be run before it."""
+"""Executions that wait for their trigger: they are stored, and not run before it."""
 
 import asyncio
+from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -12,21 +14,26 @@ from penstock.stores.records import Search
 
 
 async def test_one_that_waits_is_stored_and_not_started(stores: Stores) -> None:
+    cold = stores.cold
     execution_ids = new_execution_ids(stores)
-    waiting, other = next(execution_ids), next(execution_ids)
+    waiting = next(execution_ids)
+    other = next(execution_ids)
     intent = new_intent(waiting, waits=True)
-    await stores.cold.record_intents([intent, new_intent(other)])
-    assert await stores.cold.started(0) == [other]
-    assert await stores.cold.intent(waiting) == intent
+    await cold.record_intents([intent, new_intent(other)])
+    assert await cold.started(0) == [other]
+    assert await cold.intent(waiting) == intent
     assert await stores.hot.load([waiting]) == {}
-    stored = await stores.cold.execution(waiting)
+
+    stored = await cold.execution(waiting)
     assert stored is not None
     assert stored.record.state == ExecutionState.PENDING
-    found = await stores.cold.search(Search(states=("PENDING",)))
-    assert [row.execution_id for row in found] == [other, waiting]
+
+    rows = await cold.search(Search(states=("PENDING",)))
+    assert [row.execution_id for row in rows] == [other, waiting]
 
 
 async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
     intent = new_intent(
         execution_id,
@@ -37,101 +44,115 @@ async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores)
         request_hash="h",
     )
     intent.record.overrides = {"a": {"x": 1}, "b": {"y": 1}}
-    await stores.cold.record_intents([intent])
-    await stores.cold.trigger(execution_id, b'{"lang":"fr"}', {"b": {"z": [2]}})
-    assert await stores.cold.started(0) == [execution_id]
+    await cold.record_intents([intent])
+    await cold.trigger(execution_id, b'{"lang":"fr"}', {"b": {"z": [2]}})
+    assert await cold.started(0) == [execution_id]
+
     intent.waits = False
     intent.record.input = b'{"lang":"fr"}'
     intent.record.overrides = {"a": {"x": 1}, "b": {"z": [2]}}
     for _ in range(2):
-        assert await stores.cold.intent(execution_id) == intent
-    stored = await stores.cold.execution(execution_id)
+        assert await cold.intent(execution_id) == intent
+
+    stored = await cold.execution(execution_id)
     assert stored is not None
     assert stored.record == intent.record
+
     owner = await Owner.of(stores)
     await owner.commit(started(execution_id))
-    assert (await stores.hot.load([execution_id]))[
-        execution_id
-    ].record.state == ExecutionState.RUNNING
+    loaded = (await stores.hot.load([execution_id]))[execution_id]
+    assert loaded.record.state == ExecutionState.RUNNING
 
 
 async def test_a_trigger_without_an_input_keeps_the_one_that_there_is(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
     intent = new_intent(execution_id, waits=True)
-    await stores.cold.record_intents([intent])
-    await stores.cold.trigger(execution_id, None, {})
+    await cold.record_intents([intent])
+    await cold.trigger(execution_id, None, {})
     intent.waits = False
-    assert await stores.cold.intent(execution_id) == intent
+    assert await cold.intent(execution_id) == intent
 
 
 async def test_of_many_triggers_at_once_one_wins(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.record_intents([new_intent(execution_id, waits=True)])
-    triggers = (stores.cold.trigger(execution_id, str(number).encode(), {}) for number in range(10))
+    await cold.record_intents([new_intent(execution_id, waits=True)])
+    triggers = (cold.trigger(execution_id, str(number).encode(), {}) for number in range(10))
     answers = await asyncio.gather(*triggers, return_exceptions=True)
     (winner,) = [number for number, answer in enumerate(answers) if answer is None]
     assert all(isinstance(answer, Conflict) for answer in answers if answer is not None)
-    intent = await stores.cold.intent(execution_id)
+
+    intent = await cold.intent(execution_id)
     assert intent is not None
     assert intent.record.input == str(winner).encode()
 
 
 async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
+    cold = stores.cold
     execution_ids = new_execution_ids(stores)
-    unbegun, begun, finished = (next(execution_ids) for _ in range(3))
-    await stores.cold.record_intents([new_intent(unbegun)])
+    unbegun, begun, finished = islice(execution_ids, 3)
+    await cold.record_intents([new_intent(unbegun)])
     owner = await begin(stores, begun, finished)
     await owner.commit(ended(finished))
     for execution_id in (unbegun, begun, finished):
         with pytest.raises(Conflict, match="can be triggered"):
-            await stores.cold.trigger(execution_id, b"{}", {})
+            await cold.trigger(execution_id, b"{}", {})
     for unknown in ("unknown", "", "half \ud800"):
         with pytest.raises(NotFound, match="there is no execution"):
-            await stores.cold.trigger(unknown, b"{}", {})
-    intent = await stores.cold.intent(unbegun)
+            await cold.trigger(unknown, b"{}", {})
+
+    intent = await cold.intent(unbegun)
     assert intent is not None
     assert intent.record.input == new_intent(unbegun).record.input
 
 
 async def test_a_cancel_makes_it_begin_so_that_it_can_end(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.record_intents([new_intent(execution_id, waits=True)])
-    await stores.cold.request_control(execution_id, "cancel")
-    assert await stores.cold.started(0) == [execution_id]
-    assert dict(await stores.cold.control_requests(0)) == {execution_id: "cancel"}
-    intent = await stores.cold.intent(execution_id)
+    await cold.record_intents([new_intent(execution_id, waits=True)])
+    await cold.request_control(execution_id, "cancel")
+    assert await cold.started(0) == [execution_id]
+    assert dict(await cold.control_requests(0)) == {execution_id: "cancel"}
+
+    intent = await cold.intent(execution_id)
     assert intent is not None
     assert not intent.waits
     with pytest.raises(Conflict, match="can be triggered"):
-        await stores.cold.trigger(execution_id, None, {})
+        await cold.trigger(execution_id, None, {})
     assert await stores.hot.load([execution_id]) == {}
+
     owner = await Owner.of(stores)
     await owner.commit(ended(execution_id, ExecutionState.CANCELLED))
-    assert await stores.cold.started(0) == []
+    assert await cold.started(0) == []
 
 
 async def test_it_cannot_be_paused_or_resumed(stores: Stores) -> None:
+    cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.record_intents([new_intent(execution_id, waits=True)])
+    await cold.record_intents([new_intent(execution_id, waits=True)])
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.request_control(execution_id, "pause")
+        await cold.request_control(execution_id, "pause")
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await stores.cold.request_control(execution_id, "resume")
-    assert await stores.cold.started(0) == []
-    await stores.cold.trigger(execution_id, None, {})
-    assert dict(await stores.cold.control_requests(0)) == {}
-    await stores.cold.request_control(execution_id, "pause")
-    assert dict(await stores.cold.control_requests(0)) == {execution_id: "pause"}
+        await cold.request_control(execution_id, "resume")
+    assert await cold.started(0) == []
+
+    await cold.trigger(execution_id, None, {})
+    assert dict(await cold.control_requests(0)) == {}
+
+    await cold.request_control(execution_id, "pause")
+    assert dict(await cold.control_requests(0)) == {execution_id: "pause"}
 
 
 async def test_a_known_key_gives_the_one_that_waits(stores: Stores) -> None:
+    cold = stores.cold
     execution_ids = new_execution_ids(stores)
-    first, second = next(execution_ids), next(execution_ids)
-    await stores.cold.record_intents(
-        [new_intent(first, waits=True, idempotency_key="k", request_hash="h")]
-    )
-    assert await stores.cold.record_intents(
-        [new_intent(second, waits=True, idempotency_key="k", request_hash="h")]
-    ) == [first]
-    await stores.cold.trigger(first, None, {})
-    assert await stores.cold.started(0) == [first]
+    first = next(execution_ids)
+    second = next(execution_ids)
+    fields: dict[str, Any] = {"idempotency_key": "k", "request_hash": "h"}
+    await cold.record_intents([new_intent(first, waits=True, **fields)])
+    again = new_intent(second, waits=True, **fields)
+    assert await cold.record_intents([again]) == [first]
+
+    await cold.trigger(first, None, {})
+    assert await cold.started(0) == [first]

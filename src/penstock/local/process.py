@@ -1,4 +1,4 @@
-"""A process of our own that can't be left behind."""
+"""Child processes that always end with this one."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from penstock.errors import PenstockError
 
 LEASH = Path(__file__).with_name("leash.py")
 LEASH_SECONDS = 5.0
-"""What the leash itself may take, on top of what the command was given to stop."""
+"""The time that the leash itself may take, after the time for the command to stop."""
 TAIL_LINES = 5
 
 
 @dataclass(frozen=True)
 class Account:
-    """Whom a process runs as."""
+    """The account that a process runs as."""
 
     name: str
     user: int
@@ -30,9 +30,9 @@ class Account:
 
 
 class Process:
-    """Started when made.
+    """A child process, which starts when the object is created.
 
-    Ends by `stop`, `kill`, by itself, or with this process, whatever happens to it.
+    It ends by `stop`, by `kill`, by itself, or with this process, however this process ends.
     """
 
     def __init__(  # noqa: PLR0913 -- what there is to say about a process
@@ -46,8 +46,9 @@ class Process:
         stop_signal: signal.Signals = signal.SIGTERM,
         stop_seconds: float = 10.0,
     ) -> None:
-        """`log` is where its output goes; with `account` it runs as that one (this process must be root then)."""
-        self.log, self._stop_seconds = log, stop_seconds
+        """Start it; `log` gets its output. With `account`, this process must be root."""
+        self.log = log
+        self._stop_seconds = stop_seconds
         order = {
             "command": [str(part) for part in command],
             "folder": str(folder) if folder else None,
@@ -69,20 +70,20 @@ class Process:
         finally:
             if isinstance(log, Path):
                 output.close()
+
         assert self._leash.stdout is not None  # noqa: S101 -- it is a pipe
-        said = self._leash.stdout.readline()
-        self.pid = int(said) if said.strip() else 0
+        pid_line = self._leash.stdout.readline()
+        self.pid = int(pid_line) if pid_line.strip() else 0
         if not self.pid:
-            self._ended()
-            raise PenstockError(
-                f"{command[0]} didn't start: {self.last_lines() or 'it said nothing'}"
-            )
+            self._clean_up()
+            reason = self.last_lines() or "it printed nothing"
+            raise PenstockError(f"{command[0]} didn't start: {reason}")
 
     @property
     def code(self) -> int | None:
         """The exit code (128 + the signal's number if one ended it), or None while it runs."""
         if self._leash.poll() is not None:
-            self._ended()
+            self._clean_up()
         return self._leash.returncode
 
     def signal(self, number: signal.Signals) -> None:
@@ -90,7 +91,7 @@ class Process:
             os.kill(self.pid, number)
 
     def stop(self) -> None:
-        """Ask it to stop; after `stop_seconds` it has no choice. Returns when it is gone."""
+        """Ask it to stop, and kill it after `stop_seconds`. Returns when it has ended."""
         if self.code is not None:
             return
         assert self._leash.stdin is not None  # noqa: S101 -- it is a pipe
@@ -98,7 +99,7 @@ class Process:
         self._wait(self._stop_seconds + LEASH_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL. Returns when it is gone."""
+        """Send SIGKILL. Returns when it has ended."""
         self.signal(signal.SIGKILL)
         self._wait(LEASH_SECONDS)
 
@@ -108,9 +109,9 @@ class Process:
         except subprocess.TimeoutExpired:
             os.kill(self.pid, signal.SIGKILL)
             self._leash.wait(seconds)
-        self._ended()
+        self._clean_up()
 
-    def _ended(self) -> None:
+    def _clean_up(self) -> None:
         self._leash.wait()
         for pipe in (self._leash.stdin, self._leash.stdout):
             if pipe is not None:
@@ -125,5 +126,6 @@ class Process:
 
 
 def _private_log(path: Path) -> IO[bytes]:
-    """What a process says may have data of workflows in it: for its account only."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
+    """A log file that only its owner can read: it may contain data of workflows."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    return os.fdopen(descriptor, "ab")

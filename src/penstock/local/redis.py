@@ -1,4 +1,4 @@
-"""A Redis or Valkey of our own."""
+"""A Redis or Valkey server that is started here."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from penstock.local.process import Process
 from penstock.local.server import Server
 
 ANSWER_SECONDS = 1.0
-# A server that was built without jemalloc, as the one in the wheel is, takes twice the time for a
-# task beside 100,000 executions that wait: glibc looks for room in what is left between them,
-# unless it keeps enough of each size at hand.
+# A server that was built without jemalloc, such as the one in the wheel, takes twice the time for a
+# task beside 100,000 waiting executions: glibc searches for free memory between them, unless it
+# keeps enough of each size in its cache.
 ALLOCATOR = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=65535"}
 
 
@@ -32,12 +32,14 @@ class RedisServer(Server):
         cluster: bool = False,
         extra: Sequence[str] = (),
     ) -> None:
-        """`append_only`: how often what was written reaches the disk; None: never.
+        """`append_only` is how often writes reach the disk (None: never).
 
-        `extra`: more of its options.
+        `extra` are further options of the server.
         """
         super().__init__(folder, port)
-        self._append_only, self._cluster, self._extra = append_only, cluster, extra
+        self._append_only = append_only
+        self._cluster = cluster
+        self._extra = extra
 
     @property
     def url(self) -> str:
@@ -79,16 +81,16 @@ class RedisServer(Server):
         return lines
 
     def _answers(self) -> bool:
-        """In its own words: the servers must start without a client library."""
+        """Speak the protocol directly: servers must start without a client library."""
         try:
             with socket.create_connection((HOST, self.port), ANSWER_SECONDS) as connection:
                 connection.sendall(f"AUTH {self.password()}\r\nPING\r\n".encode())
-                said = b""
-                while said.count(b"\r\n") < 2:  # noqa: PLR2004 -- one line for each
+                answer = b""
+                while answer.count(b"\r\n") < 2:  # noqa: PLR2004 -- one line for each
                     part = connection.recv(1024)
                     if not part:
                         return False
-                    said += part
+                    answer += part
         except OSError:
             return False
-        return said.startswith(b"+OK") and b"+PONG" in said
+        return answer.startswith(b"+OK") and b"+PONG" in answer

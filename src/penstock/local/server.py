@@ -1,4 +1,4 @@
-"""What every local server has: a folder, a port, a password, and a start that returns when it answers."""
+"""What local servers have in common: a folder, a port, a password, start and stop."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ PASSWORD_BYTES = 18
 
 
 class Server(ABC):
-    """`port` 0 takes a free one, which it keeps: also for the next process that starts it from this folder."""
+    """A server on this machine, with its data in a folder.
+
+    With `port` 0 it takes a free port and keeps it, also when it is started again from the folder.
+    """
 
     name = ""
     installation: Installation
-    """What was started; known from the first start on."""
+    """The program; known from the first start on."""
 
     def __init__(self, folder: Path, port: int) -> None:
-        self.folder, self.port = folder.absolute(), port
+        self.folder = folder.absolute()
+        self.port = port
         self._any_port = port == 0
         self._process: Process | None = None
 
@@ -43,9 +47,9 @@ class Server(ABC):
 
     @property
     def pid(self) -> int:
-        """Of the server, for a test that stops or kills it by itself."""
+        """The server's process id, for tests that stop or kill it themselves."""
         if self._process is None:
-            raise PenstockError(f"{self.name} in {self.folder} isn't running")
+            raise PenstockError(f"{self.name} in {self.folder} is not running")
         return self._process.pid
 
     @property
@@ -53,14 +57,16 @@ class Server(ABC):
         return self._process is not None and self._process.code is None
 
     def start(self) -> Self:
-        """Returns when it answers. What is in its folder is there again."""
+        """Start it with the data in its folder. Returns when it answers."""
         if self.running:
             return self
+
         self._prepare()
-        last = ""
+        last_lines = ""
         for attempt in range(TRIES):
             if attempt:
-                time.sleep(STEP_SECONDS * 4**attempt)  # a killed one's helpers may still be going
+                # Child processes of a killed server may still be running.
+                time.sleep(STEP_SECONDS * 4**attempt)
             if self._any_port:
                 self.port = self._last_port() if attempt == 0 else free_port()
             self._process = self._launch()
@@ -68,18 +74,19 @@ class Server(ABC):
                 self._any_port = False
                 (self.folder / "port").write_text(str(self.port), encoding="ascii")
                 return self
-            last = self._process.last_lines()
+            last_lines = self._process.last_lines()
+
         raise PenstockError(
-            f"{self.name} didn't start on port {self.port}: {last}; all of it is in {self.log}"
+            f"{self.name} didn't start on port {self.port}: {last_lines}; its log is {self.log}"
         )
 
     def stop(self) -> None:
-        """Cleanly: what it was told is on the disk then."""
+        """Stop it cleanly: everything that was written to it is on disk."""
         if self._process is not None:
             self._process.stop()
 
     def kill(self) -> None:
-        """As a crash would: nothing is said to it."""
+        """End it without notice, as a crash would."""
         if self._process is not None:
             self._process.kill()
 
@@ -88,7 +95,7 @@ class Server(ABC):
             self._process.signal(number)
 
     def restart(self) -> Self:
-        """At the same address, whether it runs, was stopped or was killed."""
+        """Start it again at the same address, whether it runs, was stopped or was killed."""
         self.stop()
         return self.start()
 
@@ -105,17 +112,18 @@ class Server(ABC):
             return free_port()
 
     def password(self) -> str:
-        """Made at the first start: other people on this machine may see the port."""
+        """The password, created at the first start: other users may see the port."""
         path = self.folder / "password"
         try:
-            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w") as file:
                 file.write(secrets.token_urlsafe(PASSWORD_BYTES))
         except FileExistsError:
             pass
         return path.read_text(encoding="ascii").strip()
 
     def _answers_soon(self, process: Process) -> bool:
-        """False if it ends instead."""
+        """Wait until it answers; False if it ends instead."""
         deadline = time.monotonic() + START_SECONDS
         while process.code is None:
             if self._answers():
@@ -130,7 +138,7 @@ class Server(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Before the first try: what doesn't depend on the port."""
+        """Prepare what doesn't depend on the port, before the first attempt."""
 
     @abstractmethod
     def _launch(self) -> Process: ...

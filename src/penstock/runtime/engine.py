@@ -1,4 +1,4 @@
-"""The engine in your process: opens the stores, runs a worker and an orchestrator, starts and controls executions."""
+"""`penstock.Engine`: opens the stores, runs an orchestrator and a worker in this process."""
 
 from __future__ import annotations
 
@@ -41,13 +41,16 @@ Answer = TypeVar("Answer")
 Method = Callable[Concatenate["Engine", Arguments], Coroutine[Any, Any, Answer]]
 
 CALLS_SECONDS = 5.0
-"""How long closing waits for starts and the like that are under way."""
+"""How long closing waits for running calls, such as starts."""
 NOT_YET = "the engine isn't open yet; open it with 'async with penstock.Engine(…) as engine:'"
-CLOSED = "the engine has been closed; open another one on the same store, which takes up what is unfinished"
+CLOSED = (
+    "the engine has been closed; open another one on the same store, "
+    "which resumes what is unfinished"
+)
 
 
 def _while_open(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
-    """Raises `NotOpen` at once where the engine isn't open, and for a call that its closing has cut off."""
+    """Raise `NotOpen` if the engine isn't open, or was closed during the call."""
 
     @functools.wraps(method)
     async def call(
@@ -69,7 +72,7 @@ def _while_open(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
 
 
 def _counted(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
-    """A call that changes something and doesn't take long: closing waits for it."""
+    """Count a short call that changes something, so that closing waits for it."""
 
     @functools.wraps(method)
     async def call(
@@ -87,6 +90,8 @@ def _counted(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
 
 
 class Engine:
+    """An embedded engine on a store, to start and control executions."""
+
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         store: str | Stores | None = None,
@@ -98,22 +103,24 @@ class Engine:
         metrics: Metrics | None = None,
         sandbox: Sandbox | None = None,
     ) -> None:
-        self._built_in, self.metrics = built_in, metrics
+        self._built_in = built_in
+        self.metrics = metrics
         self.settings = settings or Settings.load({"http_private": True})
         self._address = store or self.settings.store
-        self._registry, self._clock = registry or registered, clock
+        self._registry = registry or registered
+        self._clock = clock
         self._given_sandbox = sandbox
         self.sandbox: Sandbox = sandbox or sandbox_of(self.settings)
-        """Where conditions and expressions that may take long are evaluated."""
+        """Evaluates conditions and expressions that may be expensive."""
         self._background: set[asyncio.Task[None]] = set()
         self.is_open = False
         self._why_not_open = NOT_YET
         self.calls = 0
-        """Starts and the like that are under way."""
+        """The number of running calls that closing waits for."""
         self.calls_ended = asyncio.Event()
 
     def check_open(self) -> None:
-        """Raises `NotOpen` before the engine is opened and from the moment on when it begins to close."""
+        """Raise `NotOpen` unless the engine is open; it is not while it closes."""
         if not self.is_open:
             raise NotOpen(self._why_not_open)
 
@@ -122,11 +129,11 @@ class Engine:
             raise NotOpen(
                 "the engine is open already; it can be entered again when it has been closed"
             )
-        self.stores = (
-            open_stores(self._address, self.settings)
-            if isinstance(self._address, str)
-            else self._address
-        )
+        if isinstance(self._address, str):
+            self.stores = open_stores(self._address, self.settings)
+        else:
+            self.stores = self._address
+
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self.stores.close)
             await self._start_parts()
@@ -138,17 +145,17 @@ class Engine:
         timing = self.settings.timing
         await self.stores.open()
         built_in = builtin(self.settings, self.sandbox) if self._built_in else {}
-        self.registry = Registry(
-            [*(Handler(name, function) for name, function in built_in.items()), *self._registry]
-        )
-        # the only worker serves whatever queue a workflow names
+        built_in_handlers = [Handler(name, function) for name, function in built_in.items()]
+        self.registry = Registry([*built_in_handlers, *self._registry])
+
+        # The only worker serves all queues that a workflow names.
         self.plans = Plans(
             self.stores.cold,
             self._defaults,
-            lambda plan: self.worker.serve(n.queue for n in plan.nodes),
+            lambda plan: self.worker.serve(node.queue for node in plan.nodes),
         )
-        # where the stores are shared, others may decide: then commits come from there, not from this
-        # orchestrator
+        # On shared stores other processes may decide too: commits then come from the commit feed,
+        # not from this orchestrator.
         self._is_alone = not topology_of(self.stores).is_shared
         self.service = Service(
             self.stores,
@@ -179,13 +186,14 @@ class Engine:
             no_handler_seconds=self.settings.no_handler_seconds,
             timing=timing,
         )
+
         await register_handlers(self.stores.cold, self._defaults())
         self.orchestrator.start()
-        if isinstance(
-            self._address, str
-        ):  # else the store is the caller's, and so may be the clock
+        # Otherwise the store is the caller's, and the clock may be too.
+        if isinstance(self._address, str):
             self.worker.guard_loop(self._address)
         self.worker.start()
+
         if self.settings.retention_days:
             forgetting = run_retention(
                 self.stores, self.settings.retention_days, lambda: 0 in self.orchestrator.owned
@@ -193,8 +201,9 @@ class Engine:
             self._in_background(forgetting)
 
     async def __aexit__(self, *_: object) -> None:
-        """Whatever fails here, or is cancelled: the store is closed in the end."""
-        self.is_open, self._why_not_open = False, CLOSED
+        """Stop all parts; the store is closed even if that fails or is cancelled."""
+        self.is_open = False
+        self._why_not_open = CLOSED
         async with self._closing:
             try:
                 await self._wait_for_calls()
@@ -212,7 +221,7 @@ class Engine:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _wait_for_calls(self) -> None:
-        """What is answered for must be there when the orchestrator records what there is."""
+        """Wait for running calls, so that the orchestrator still records what they submitted."""
         self.calls_ended.clear()
         if self.calls:
             with contextlib.suppress(TimeoutError):
@@ -234,9 +243,8 @@ class Engine:
     ) -> ExecutionHandle:
         """Start an execution; once this returns, it will reach its end.
 
-        `workflow` may be a stored `name@version`.
-
-        The same `idempotency_key` again gives the same execution.
+        `workflow` may be the name of a stored one, such as `report@3`. The same `idempotency_key`
+        again gives the same execution.
         """
         start_request = StartRequest(
             workflow=workflow.document() if isinstance(workflow, Workflow) else workflow,
@@ -258,7 +266,7 @@ class Engine:
         *,
         labels: Mapping[str, Any] | None = None,
     ) -> list[ExecutionHandle]:
-        """Start an execution for each input: all of them, or with an input that doesn't fit, none."""
+        """Start an execution for each input; none if one of the inputs is not valid."""
         plan = await self.plan_for(workflow)
         ids = await self.service.submissions.submit_many(plan, inputs, labels or {})
         return [ExecutionHandle(self, execution_id) for execution_id in ids]
@@ -289,14 +297,15 @@ class Engine:
     async def status(self, execution_id: str) -> Result:
         return await self._result(await self.service.executions.stored(execution_id))
 
-    async def _result(self, found: Ended) -> Result:
+    async def _result(self, ended: Ended) -> Result:
         executions = self.service.executions
-        outputs, plan = await executions.outputs(found.outputs), await executions.plan(found.record)
-        waits = await executions.waiting.of_nodes(found.record, found.runs, plan)
-        return Result(found.record, found.runs, outputs, plan, waits)
+        outputs = await executions.outputs(ended.outputs)
+        plan = await executions.plan(ended.record)
+        waits = await executions.waiting.of_nodes(ended.record, ended.runs, plan)
+        return Result(ended.record, ended.runs, outputs, plan, waits)
 
     def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
-        """Every change of state from the first on, live; ends with the execution, or with the engine."""
+        """Live events from the first on, until the execution has ended or the engine closes."""
         self.check_open()
         return self._events(execution_id)
 
@@ -307,16 +316,17 @@ class Engine:
 
     @_while_open
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
-        """What the node's handler logged, by attempt; of one that runs, what there is so far."""
-        return {
-            each.attempt: each.text
-            for each in await self.service.executions.logs(execution_id, node_id)
-        }
+        """The logs of the node's handler by attempt, also of an attempt that still runs."""
+        logs = await self.service.executions.logs(execution_id, node_id)
+        return {log.attempt: log.text for log in logs}
 
     @_while_open
     @_counted
     async def cancel(self, execution_id: str) -> None:
-        """Raises `Conflict` if it has ended, `NotFound` if there is none; so do `pause` and `resume`."""
+        """Cancel it. Raises `Conflict` if it has ended, `NotFound` if it doesn't exist.
+
+        `pause` and `resume` raise the same.
+        """
         await self.service.executions.request_control(execution_id, "cancel")
 
     @_while_open
@@ -330,7 +340,7 @@ class Engine:
         await self.service.executions.request_control(execution_id, "resume")
 
     def _look_again(self) -> None:
-        """A new owner has begun."""
+        """Read again what changed, because a new owner has begun."""
         self._in_background(self.service.look_again())
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:

@@ -1,10 +1,10 @@
-"""What a process without an API answers about itself: is it alive, does its store answer, how is it doing.
+"""Health checks and metrics of a process without an API.
 
     GET /health/live   200 while the process can answer at all
     GET /health/ready  200 while the store has answered lately, else 503
     GET /metrics       for Prometheus
 
-Plain HTTP on asyncio: a worker shouldn't have to load a web framework for three lines of text.
+It is plain HTTP on asyncio, so that a worker needn't import a web framework.
 """
 
 from __future__ import annotations
@@ -29,13 +29,15 @@ Answer = tuple[int, str, bytes]
 
 
 class Health:
-    """Listens as long as it is entered. `port` 0 takes a free one; `address` has it.
+    """A server for health checks and metrics, which listens while it is entered.
 
-    `check` raises `StoreError` if the store hasn't answered lately.
+    `port` 0 takes a free one, which `address` then has. `check` raises `StoreError` if the store hasn't answered lately.
     """
 
     def __init__(self, host: str, port: int, check: Callable[[], None], metrics: Metrics) -> None:
-        self._host, self._port, self._check = host, port, check
+        self._host = host
+        self._port = port
+        self._check = check
         self._exposition = Exposition(metrics)
         self._server: asyncio.Server | None = None
         self.address = ""
@@ -47,10 +49,14 @@ class Health:
             )
         except OSError as error:
             raise SettingsError(
-                f"can't listen on {self._host}:{self._port}: {error.strerror}; choose another with --health-port"
+                f"can't listen on {self._host}:{self._port}: {error.strerror}; "
+                "choose another port with --health-port"
             ) from None
+
         host, port = self._server.sockets[0].getsockname()[:2]
-        self.address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        if ":" in host:
+            host = f"[{host}]"
+        self.address = f"http://{host}:{port}"
         log.info("health and metrics at %s", self.address)
         return self
 
@@ -64,24 +70,27 @@ class Health:
                 head = await reader.readuntil(b"\r\n\r\n")
                 method, path = [*head.decode("latin-1").split(" ", 2), "", ""][:2]
                 status, kind, body = await self._answer(method, path.partition("?")[0])
+
                 lines = [
                     f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
                     f"Content-Type: {kind}",
                     f"Content-Length: {len(body)}",
                     "Connection: close",
+                    "",
+                    "",
                 ]
-                writer.write(
-                    "\r\n".join([*lines, "", ""]).encode() + (b"" if method == "HEAD" else body)
-                )
+                writer.write("\r\n".join(lines).encode())
+                if method != "HEAD":
+                    writer.write(body)
                 await writer.drain()
         except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError) as error:
-            log.debug("a request for health that wasn't one: %s", error)
+            log.debug("a health check was not a valid request: %s", error)
         finally:
             writer.close()
 
     async def _answer(self, method: str, path: str) -> Answer:
         if method not in ("GET", "HEAD"):
-            return _json(405, {"status": "only GET is answered here"})
+            return _json(405, {"status": "only GET is allowed here"})
         if path == "/metrics":
             return 200, CONTENT_TYPE, await self._exposition.render()
         if path == "/health/live":

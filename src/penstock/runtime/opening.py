@@ -1,4 +1,4 @@
-"""The stores that all processes share, and what stands on them in each."""
+"""Opens the stores that all processes share, and builds services and registries on them."""
 
 from __future__ import annotations
 
@@ -24,15 +24,19 @@ Handlers: TypeAlias = Callable[[], Mapping[str, HandlerDefaults]]
 
 @asynccontextmanager
 async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
-    """Raises `SettingsError` for a store that only one process can have, `StoreUnavailable` if one doesn't answer."""
+    """Open the shared stores.
+
+    Raises `SettingsError` for a store that only one process can use, `StoreUnavailable` if a server
+    doesn't answer.
+    """
     check_shared(settings)
     stores = open_stores(settings.store, settings)
     try:
         await stores.open()
         if not topology_of(stores).is_shared:
-            shown = hide_password(settings.store)
+            address = hide_password(settings.store)
             raise SettingsError(
-                f"the store {shown} has no `events`: a process wouldn't see what others commit"
+                f"the store {address} has no commit feed, which several processes need"
             )
         yield stores
     finally:
@@ -41,31 +45,31 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
 
 def check_shared(settings: Settings) -> None:
     if not is_shared(settings.store):
-        shown = hide_password(settings.store)
+        address = hide_password(settings.store)
         raise SettingsError(
-            f"the store {shown} is for one process, which 'penstock serve' is; for several set PENSTOCK_STORE=redis://…"
-            " and PENSTOCK_DATABASE=postgresql://…, or let 'penstock up' start them"
+            f"the store {address} is for one process, such as 'penstock serve'; for several "
+            "processes set PENSTOCK_STORE=redis://… and PENSTOCK_DATABASE=postgresql://…, "
+            "or let 'penstock up' start them"
         )
     if is_redis(settings.store) and settings.database is None:
-        raise SettingsError(
-            "PENSTOCK_DATABASE isn't set: with Redis as its store Penstock also needs PostgreSQL"
-        )
+        raise SettingsError("PENSTOCK_DATABASE isn't set; a store on Redis needs a PostgreSQL too")
 
 
 def registry_of(
-    settings: Settings, given: Registry | None = None, sandbox: Sandbox | None = None
+    settings: Settings, registry: Registry | None = None, sandbox: Sandbox | None = None
 ) -> Registry:
-    """The built-in handlers, and those that this process has imported (or `given` ones)."""
-    built_in = (Handler(name, function) for name, function in builtin(settings, sandbox).items())
-    return Registry([*built_in, *(registered if given is None else given)])
+    """The built-in handlers, and those that this process has imported (or those of `registry`)."""
+    built_in = builtin(settings, sandbox)
+    own = registered if registry is None else registry
+    return Registry([*(Handler(name, function) for name, function in built_in.items()), *own])
 
 
-def handlers_of(settings: Settings, given: Registry | None = None) -> Handlers:
-    """What is known here about handlers without asking the store; they run elsewhere."""
-    return registry_of(settings, given).defaults
+def handlers_of(settings: Settings, registry: Registry | None = None) -> Handlers:
+    """What this process knows about handlers, which run elsewhere, without the store."""
+    return registry_of(settings, registry).defaults
 
 
-def service_over(stores: Stores, settings: Settings, given: Registry | None = None) -> Service:
+def service_over(stores: Stores, settings: Settings, registry: Registry | None = None) -> Service:
     """A service in a process that neither decides nor runs handlers."""
-    handlers = handlers_of(settings, given)
+    handlers = handlers_of(settings, registry)
     return Service(stores, Plans(stores.cold, handlers), settings, handlers, stores.commit_feed)

@@ -1,4 +1,4 @@
-"""What a caller gets back: a handle while it runs, a result when it has ended."""
+"""What a caller gets: the handle of an execution, and its result."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from penstock.orchestrator.view import NOTHING, execution_view
 
 
 class Result:
-    """How an execution stands or ended; the same fields as the execution has over HTTP.
+    """The state of an execution, with the fields that it has over HTTP.
 
-    `output` is the output node's, or a dictionary by sink; `nodes` has everything. Worked out when
-    it is looked at.
+    `output` is that of the output node, or a dictionary by sink; `nodes` has everything. They are
+    computed when they are first read.
     """
 
     def __init__(
@@ -27,18 +27,16 @@ class Result:
         plan: Plan,
         waits: Mapping[str, tuple[str, str]] = NOTHING,
     ) -> None:
-        self.execution_id, self.workflow, self.version = (
-            record.execution_id,
-            record.workflow,
-            record.version,
-        )
+        self.execution_id = record.execution_id
+        self.workflow = record.workflow
+        self.version = record.version
         self.state = str(record.state)
         self._parts = (record, runs, outputs, plan)
         self._waits = waits
 
     @cached_property
     def view(self) -> dict[str, Any]:
-        """Everything, as plain JSON."""
+        """All fields, as plain JSON."""
         return execution_view(*self._parts, waits=self._waits)
 
     @property
@@ -61,7 +59,7 @@ class Result:
 
     @property
     def outputs(self) -> dict[str, Any]:
-        """The output of each node that has one."""
+        """The output of each completed node."""
         return {
             node_id: node["output"]
             for node_id, node in self.nodes.items()
@@ -80,7 +78,7 @@ class Result:
 
 
 class HandleBackend(Protocol):
-    """What a handle needs of an engine."""
+    """The methods of an engine that a handle calls."""
 
     async def result(self, execution_id: str) -> Result: ...
     async def status(self, execution_id: str) -> Result: ...
@@ -91,24 +89,25 @@ class HandleBackend(Protocol):
 
 
 class ExecutionHandle:
-    """A started execution."""
+    """The handle of a started execution."""
 
     def __init__(self, engine: HandleBackend, execution_id: str) -> None:
-        self._engine, self.id = engine, execution_id
+        self._engine = engine
+        self.id = execution_id
 
     @property
     def execution_id(self) -> str:
         return self.id
 
     async def result(self) -> Result:
-        """Waits for the end. A failed execution is a result too: look at `state` and `error`."""
+        """Wait for the end. A failed execution has a result too, with `state` and `error`."""
         return await self._engine.result(self.id)
 
     async def status(self) -> Result:
         return await self._engine.status(self.id)
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Every change of state from the first on, live; ends with the execution."""
+        """Live events from the first on, until the execution has ended."""
         return self._engine.events(self.id)
 
     async def cancel(self) -> None:

@@ -1,4 +1,4 @@
-"""A process that decides, and a process that runs handlers: from its start to its clean end."""
+"""The roles orchestrator and worker as processes, from their start to a clean stop."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from penstock.worker.runtime import Worker
 log = logging.getLogger("penstock.runtime")
 
 OnReady = Callable[[str], None]
-"""Told once, with the name of what has started."""
+"""Called once, with the name of what has started."""
 
 
-def _nothing(_name: str) -> None:
+def _ignore(_name: str) -> None:
     pass
 
 
@@ -36,14 +36,15 @@ async def run_orchestrator(
     *,
     registry: Registry | None = None,
     health: tuple[str, int] | None = None,
-    on_ready: OnReady = _nothing,
+    on_ready: OnReady = _ignore,
 ) -> None:
-    """Until `stop` is set. Then its partitions are handed over at once, with everything recorded.
+    """Run an orchestrator until `stop` is set, and then hand its partitions over at once.
 
-    `registry`: handlers whose own retries, time-outs and queues it should know before a worker has
-    told the store. `health`: where to answer for itself.
+    `registry` has handlers whose retries, timeouts and queues it should know before a worker has
+    registered them. `health` is the address for health checks and metrics.
     """
-    metrics, timing = Metrics(), settings.timing
+    metrics = Metrics()
+    timing = settings.timing
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         plans = Plans(stores.cold, handlers_of(settings, registry))
@@ -58,6 +59,7 @@ async def run_orchestrator(
             no_handler_seconds=settings.no_handler_seconds,
             timing=timing,
         )
+
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         orchestrator.start()
@@ -71,8 +73,10 @@ async def run_orchestrator(
                 each_seconds=timing.retention_check_seconds,
             )
             stack.callback(asyncio.create_task(purging).cancel)
+
         on_ready(orchestrator.name)
         await stop.wait()
+
         log.info(
             "%s stops: it hands over %d partitions", orchestrator.name, len(orchestrator.owned)
         )
@@ -85,13 +89,14 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
     stop: asyncio.Event,
     *,
     health: tuple[str, int] | None = None,
-    on_ready: OnReady = _nothing,
+    on_ready: OnReady = _ignore,
 ) -> None:
-    """Until `stop` is set.
+    """Run a worker until `stop` is set.
 
-    Then it takes no more, finishes within the grace period and hands back the rest.
+    Then it takes no more tasks, finishes within the grace period and hands back the rest.
     """
-    metrics, timing = Metrics(), settings.timing
+    metrics = Metrics()
+    timing = settings.timing
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         sandbox = sandbox_of(settings)
@@ -108,24 +113,35 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
             sandbox=sandbox,
             timing=timing,
         )
+
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         worker.guard_loop(settings.store)
         worker.start()
         on_ready(worker.worker_id)
         await stop.wait()
+
         grace = settings.shutdown_grace_seconds
         log.info("%s stops: %d attempts have %g s to end", worker.worker_id, worker.running, grace)
         try:
             await worker.stop()
         except StoreError as error:
             log.warning(
-                "%s couldn't hand back its tasks (%s); its heartbeats end, so they will be taken back",
+                "%s couldn't hand back its tasks (%s); an orchestrator will take them back",
                 worker.worker_id,
                 error,
             )
 
 
 def queues_of(handlers: Registry) -> set[str]:
-    """Under a handler's name too: an orchestrator may have dispatched before any worker said which queue it wants."""
-    return {name for handler in handlers for name in (handler.name, handler.defaults.queue) if name}
+    """The queues of handlers, and their names.
+
+    An orchestrator may have dispatched tasks to a queue with the handler's name, before any worker
+    registered the handler's own queue.
+    """
+    queues: set[str] = set()
+    for handler in handlers:
+        queues.add(handler.name)
+        if handler.defaults.queue:
+            queues.add(handler.defaults.queue)
+    return queues

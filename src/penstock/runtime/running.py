@@ -1,4 +1,4 @@
-"""One execution to its end: `penstock.run` and `penstock.arun`."""
+"""`penstock.run` and `penstock.arun`, which run one execution to its end."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ async def arun(
     store: str | None = None,
     settings: Settings | None = None,
 ) -> Result:
-    """Run one execution to its end, in a private store unless told otherwise."""
-    from tempfile import TemporaryDirectory  # noqa: PLC0415 -- only for a private store
+    """Run one execution to its end, in a temporary store unless `store` names one."""
+    from tempfile import TemporaryDirectory  # noqa: PLC0415 -- only for a temporary store
 
     if store is not None:
         async with Engine(store, settings=settings) as engine:
-            return await (await engine.start(workflow, input)).result()
+            execution = await engine.start(workflow, input)
+            return await execution.result()
+
     with TemporaryDirectory(prefix="penstock-") as directory:
         address = f"sqlite:///{Path(directory) / 'run.db'}"
         async with Engine(address, settings=settings) as engine:
-            return await (await engine.start(workflow, input)).result()
+            execution = await engine.start(workflow, input)
+            return await execution.result()
 
 
 def run(
@@ -44,12 +47,12 @@ def run(
     store: str | None = None,
     settings: Settings | None = None,
 ) -> Result:
-    """As `arun`, blocking."""
+    """Run one execution to its end, as `arun` does, and block until then."""
     return run_loop(arun(workflow, input, store=store, settings=settings))
 
 
 def run_loop(work: Coroutine[Any, Any, Answer]) -> Answer:
-    """`asyncio.run` for a process that is ours: on uvloop where there is one, and tuned for it."""
+    """`asyncio.run` for a process of ours, tuned, and on uvloop if it is installed."""
     with (
         _calm_collector(),
         _quick_threads(),
@@ -69,9 +72,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 @contextmanager
 def _quick_threads() -> Iterator[None]:
-    """A thread that waits for the interpreter gets it after 0.5 ms instead of 5.
+    """Give a waiting thread the interpreter after 0.5 ms instead of 5 ms.
 
-    The writer needs it a few times per commit, for microseconds; while it waits, nothing is
+    The writer thread needs it a few times per commit, for microseconds; while it waits, nothing is
     written.
     """
     before = sys.getswitchinterval()
@@ -84,9 +87,10 @@ def _quick_threads() -> Iterator[None]:
 
 @contextmanager
 def _calm_collector() -> Iterator[None]:
-    """Thousands of executions are live containers and hardly ever a cycle: looking less often saves a fifth.
+    """Run the garbage collector less often, which saves a fifth of the time.
 
-    Not too seldom: failures of connections are cycles, and a process that meets many would grow by tens of MB first.
+    Thousands of executions are live containers, and hardly ever cycles. It must not run too
+    seldom: failed connections are cycles, and with many of them a process would grow by tens of MB.
     """
     before = gc.get_threshold()
     gc.freeze()
