@@ -101,7 +101,7 @@ class Executions(Protocol):
         """The execution that an idempotency key has made."""
 
     async def trigger(
-        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+        self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
         """Start an execution that `waits`, with this input (None: the one it has).
 
