@@ -76,7 +76,7 @@ class Intent(msgspec.Struct):
     """The id of the API key whose idempotency key it is. A key is known for `KEY_SECONDS`."""
 
     def remember_key(self) -> None:
-        """Put the idempotency key into the execution's record, which is all that the hot store has."""
+        """Put the idempotency key into the execution's record, all that the hot store has."""
         if self.idempotency_key is not None:
             self.record.idempotency = [self.key_scope, self.idempotency_key, self.request_hash]
 
