@@ -114,7 +114,7 @@ class DirectoryBlobs:
         return Blob(key, len(data))
 
     def _make_directory(self) -> None:
-        """Make the folder, once: if it is lost later, a new one would hide the loss of its values."""
+        """Make the folder, once: if it is lost later, a new one would hide that."""
         if self._is_made:
             return
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Handler defaults in a store: workers write them when they start, and plans are compiled with them."""
+"""Handler defaults in a store: workers write them when they start, and plans use them."""
 
 from __future__ import annotations
 

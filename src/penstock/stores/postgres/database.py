@@ -73,13 +73,15 @@ def conninfo(database_url: str) -> str:
     without_password = hide_password(database_url)
     if not database_url.startswith(("postgresql://", "postgres://")):
         raise SettingsError(
-            f"the database {without_password!r} can't be opened; use postgresql://USER:PASSWORD@HOST:PORT/NAME"
+            f"the database {without_password!r} can't be opened; "
+            "use postgresql://USER:PASSWORD@HOST:PORT/NAME"
         )
     try:
         return make_conninfo("", **{**DEFAULTS, **conninfo_to_dict(database_url)})
     except psycopg.Error:  # its text may quote a part of the password
         raise SettingsError(
-            f"the database {without_password!r} can't be read; use postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+            f"the database {without_password!r} can't be read; "
+            "use postgresql://USER:PASSWORD@HOST:PORT/NAME, "
             "with %-escapes for anything else than letters and digits in the password"
         ) from None
 

@@ -51,7 +51,7 @@ INSERT_USES = """
 """
 # Touched, so that a purge that has just selected them as unused checks again.
 TOUCH_BLOBS = "UPDATE blobs SET used_at = extract(epoch FROM clock_timestamp()) WHERE key = ANY(%b)"
-# In the order of keys, so that two calls with the same keys wait for each other, without a deadlock.
+# In the order of keys, so that two calls with the same keys wait for each other and don't deadlock.
 CLAIM_KEYS = """
     INSERT INTO idempotency (key, execution_id, request_hash, created_at)
     SELECT * FROM unnest(%b::bytea[], %b::text[], %b::text[], %b::float8[]) AS new (key)

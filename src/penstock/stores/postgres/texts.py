@@ -1,4 +1,4 @@
-"""Texts in PostgreSQL: escaped where a column can't hold U+0000, digested where an index is short."""
+"""Texts in PostgreSQL: escaped, since columns can't hold U+0000, or digested for an index."""
 
 from __future__ import annotations
 

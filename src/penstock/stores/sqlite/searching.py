@@ -47,7 +47,7 @@ IndexRange = tuple[str, list[Condition]]
 def find(
     connection: sqlite3.Connection, search: Search, between: Iterable[tuple[str, int]]
 ) -> list[ExecutionRow]:
-    """Executions that a search finds; `between` are conditions on `n` that follow from its times."""
+    """Executions that a search finds; `between` are conditions on `n` that its times imply."""
     common: list[Condition] = [(text, (value,)) for text, value in between]
     common += _row_conditions(search)
 
