@@ -193,7 +193,7 @@ GUARDS = [
     Guard(
         "of several copies in one call the newest counts",
         "stores/postgres/copying.py",
-        at="_merged",
+        at="_merge",
         pattern="before is not None and ...",
         without="False",
         test="tests/postgres/test_copies.py",

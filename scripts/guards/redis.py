@@ -241,7 +241,7 @@ GUARDS = [
         "a Redis that throws data away is refused",
         "stores/redis/server.py",
         at="Server._check_settings",
-        pattern="found and found[1] != _",
+        pattern="eviction and eviction[1] != _",
         without="False",
         test="tests/redis/test_server.py",
     ),
@@ -264,8 +264,8 @@ GUARDS = [
     Guard(
         "a task that a fetch took and nobody waited for goes back",
         "stores/redis/queue.py",
-        at="RedisTaskQueue._take",
-        pattern="taking.add_done_callback(...)",
+        at="RedisTaskQueue._fetch_from",
+        pattern="fetching.add_done_callback(...)",
         without="",
         test="tests/redis/test_tasks.py",
     ),
@@ -464,7 +464,7 @@ GUARDS = [
     Guard(
         "a message of another schema is not read as ours",
         "stores/redis/inbox.py",
-        at="_decoded",
+        at="_decode_events",
         pattern="_ != SCHEMA",
         without="False",
         test="tests/redis/test_inbox.py",

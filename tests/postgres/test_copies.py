@@ -51,7 +51,7 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
     await store.record_intents([new_intent(name) for name in names])
     await store.put_copies(0, 1, [copy_of(name, COMPLETED, 3) for name in names])
     await store.database.change("ANALYZE executions")
-    told = copying._merged([copy_of(name, COMPLETED, 3) for name in names[:500]])
+    told = copying._merge([copy_of(name, COMPLETED, 3) for name in names[:500]])
     async with store.database.connection() as connection:
         cursor = await connection.execute(
             "EXPLAIN " + copying.UPDATE_ROWS, copying._row_columns(told)

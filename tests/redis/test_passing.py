@@ -27,12 +27,12 @@ def test_a_task_moves_once_however_many_workers_without_its_handler_look() -> No
     async def scenario() -> None:
         async with open_stores() as stores:
             (given,) = await _hand_out(stores, "new")
-            await stores.queue._take(0, "worker-1", OLD, 10)
+            await stores.queue._fetch_from(0, "worker-1", OLD, 10)
             first = await stores.call("XRANGE", SIDE, "-", "+")
             wake = await stores.call("XRANGE", "penstock:{0}:wake", "-", "+")
             assert len(first) == 1
             for worker in range(3):
-                await stores.queue._take(0, f"worker-{worker}", OLD, 10)
+                await stores.queue._fetch_from(0, f"worker-{worker}", OLD, 10)
             assert await stores.call("XRANGE", SIDE, "-", "+") == first
             assert await stores.call("XRANGE", "penstock:{0}:wake", "-", "+") == wake, (
                 "nobody is woken for nothing"
@@ -46,7 +46,7 @@ def test_one_fetch_passes_over_a_bounded_number_and_the_next_goes_on() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
             await _hand_out(stores, *["new"] * 1500, "old")
-            await stores.queue._take(0, "worker-1", OLD, 100)
+            await stores.queue._fetch_from(0, "worker-1", OLD, 100)
             backlog = {each.handler: each.waiting for each in await stores.queue.backlog(0)}
             assert backlog == {"new": 1000, None: 501}
             async with asyncio.timeout(5):  # it is woken by what it has moved itself
@@ -61,12 +61,12 @@ def test_the_stream_of_a_handler_goes_when_its_tasks_are_done() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
             tasks = await _hand_out(stores, "new", "new")
-            await stores.queue._take(0, "worker-1", OLD, 10)
+            await stores.queue._fetch_from(0, "worker-1", OLD, 10)
             assert await stores.queue.fetch("worker-2", {"echo"}, 10, {"new"}) == tasks
-            await stores.queue._take(0, "worker-2", [1, "echo", "new"], 10)
+            await stores.queue._fetch_from(0, "worker-2", [1, "echo", "new"], 10)
             assert await stores.call("EXISTS", SIDE) == 1, "its tasks are in a worker's hands"
             await stores.queue.report("worker-2", [success(each, "worker-2") for each in tasks])
-            await stores.queue._take(0, "worker-2", [1, "echo", "new"], 10)
+            await stores.queue._fetch_from(0, "worker-2", [1, "echo", "new"], 10)
             assert await stores.call("EXISTS", SIDE) == 0
             assert await stores.call("SMEMBERS", "penstock:{0}:queues") == [b"0:echo"]
             assert await stores.call("SMEMBERS", "penstock:{0}:ranks") == []

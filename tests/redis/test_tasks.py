@@ -199,7 +199,7 @@ def test_what_one_partition_gave_goes_back_when_the_fetch_is_given_up_at_the_nex
             (given,) = await stores.hand_out("a")
             queue = RedisTaskQueue(stores.server, 2)
             stores.server.partitions = 2
-            take, reached = queue._take, asyncio.Event()
+            take, reached = queue._fetch_from, asyncio.Event()
 
             async def slow(partition: int, *arguments: Any) -> Any:
                 if partition == 1:
@@ -207,7 +207,7 @@ def test_what_one_partition_gave_goes_back_when_the_fetch_is_given_up_at_the_nex
                     await asyncio.Event().wait()
                 return await take(partition, *arguments)
 
-            queue._take = slow  # type: ignore[method-assign, assignment]
+            queue._fetch_from = slow  # type: ignore[method-assign, assignment]
             fetching = asyncio.create_task(queue.fetch("worker-1", ECHO, 10))
             await reached.wait()
             fetching.cancel()

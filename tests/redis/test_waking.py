@@ -19,7 +19,7 @@ def test_a_wakeup_between_a_fetch_and_its_empty_answer_is_kept() -> None:
             async with asyncio.timeout(10):
                 await waker.wait()
             ((partition, wakeups),) = waker.hopeful()
-            waker._hope([partition])  # heard meanwhile
+            waker._wake_up([partition])  # heard meanwhile
             waker.found_empty(partition, wakeups)
             assert [each for each, _ in waker.hopeful()] == [partition]
             await waker.close()

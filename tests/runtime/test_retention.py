@@ -107,7 +107,7 @@ def test_what_a_killed_process_had_half_forgotten_is_forgotten_by_the_next(tmp_p
         owner = await Owner.of(stores)
         await owner.commit(started("old"))
         await owner.commit(ended("old"))
-        numbers = await stores.cold._old(1e12, -1)
+        numbers = await stores.cold._find_old(1e12, -1)
         await stores._writer.submit(lambda connection: forgetting.forget(connection, 1e12, numbers))
         await stores.close()
         stores = SqliteStores(tmp_path / "work.db")

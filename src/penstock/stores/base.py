@@ -76,7 +76,7 @@ class Intent(msgspec.Struct):
     """The id of the API key whose idempotency key it is. A key is known for `KEY_SECONDS`."""
 
     def remember_key(self) -> None:
-        """Put the idempotency key into the execution's record, which is all that the hot store has."""
+        """Put the idempotency key into the execution's record, all that the hot store has."""
         if self.idempotency_key is not None:
             self.record.idempotency = [self.key_scope, self.idempotency_key, self.request_hash]
 
@@ -134,9 +134,8 @@ def check_controllable(
         raise Conflict(
             f"execution {execution_id} hasn't been triggered; trigger it first, or cancel it"
         )
-    if (
-        last_request == "cancel" and request != "cancel"
-    ):  # or the later control request would stand where the cancel was
+    # else the later control request would replace the cancel
+    if last_request == "cancel" and request != "cancel":
         raise Conflict(f"execution {execution_id} is being cancelled")
     pausing = last_request == "pause" or (
         state == ExecutionState.PAUSED and last_request != "resume"
@@ -152,7 +151,8 @@ def check_triggerable(execution_id: str, state: str | None, *, waits: bool) -> N
         raise NotFound(f"there is no execution {execution_id!r} in this store")
     if not waits:
         raise Conflict(
-            f"execution {execution_id} is {state}; only one that waits for it can be triggered, and once"
+            f"execution {execution_id} is {state}; "
+            "only one that waits for it can be triggered, and once"
         )
 
 
@@ -406,7 +406,7 @@ class Stores(Protocol):
 
     @property
     def tiering(self) -> Tiering | None:
-        """The two tiers that executions are moved between; None where hot and cold are one store."""
+        """The two tiers that executions move between; None where hot and cold are one store."""
 
     @property
     def commit_feed(self) -> CommitFeed | None:

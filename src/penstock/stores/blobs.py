@@ -1,4 +1,4 @@
-"""Large values: kept apart from the records, so that what is loaded often stays small."""
+"""Blobs: large values, stored apart from the records, so that those stay small."""
 
 from __future__ import annotations
 
@@ -35,16 +35,15 @@ class MemoryBlobs:
 
 
 class DirectoryBlobs:
-    """One file per value, named by its hash: writing the same value twice is writing it once."""
+    """Blobs in a folder: one file per value, named by its hash."""
 
     def __init__(
         self, directory: Path, *older: Path, on_made: Callable[[], None] | None = None
     ) -> None:
-        """`older`: where values may be, too; nothing new is put there.
-
-        `on_made`: called when there is a folder.
-        """
-        self._directory, self._older, self._on_made = directory, older, on_made
+        """`older` are folders that are only read. `on_made` is called when the folder was made."""
+        self._directory = directory
+        self._older = older
+        self._on_made = on_made
         self._is_made = directory.is_dir()
         self._turn = threading.Lock()
 
@@ -68,7 +67,7 @@ class DirectoryBlobs:
         await asyncio.to_thread(self._path(blob.key).unlink, missing_ok=True)
 
     async def keys_before(self, before: float) -> set[str]:
-        """Of values that were put before this time, and not again since."""
+        """Keys of values that were put before this time, and not again since."""
         return await asyncio.to_thread(self._keys_before, before)
 
     async def delete_before(self, key: str, before: float) -> bool:
@@ -88,7 +87,7 @@ class DirectoryBlobs:
             return True
 
     def _touch(self, path: Path) -> bool:
-        """True if the value is there: it counts as new from now on, so it isn't deleted as an old one."""
+        """Let an existing value count as new, so that it isn't deleted; False if it's missing."""
         with self._turn:
             try:
                 os.utime(path)
@@ -109,24 +108,29 @@ class DirectoryBlobs:
         key = hashlib.sha256(data).hexdigest()
         path = self._path(key)
         if not self._touch(path):
-            if (
-                not self._is_made
-            ):  # once only: if it is gone, so are the values in it, and a new one would hide that
-                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-                self._is_made = True
-                if self._on_made is not None:
-                    self._on_made()
+            self._make_directory()
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            partial = path.with_suffix(f".{secrets.token_hex(4)}.part")
-            with os.fdopen(
-                os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
-            ) as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())  # a record that points here may be committed next
-            partial.rename(path)
-            _sync_directory(path.parent)
+            self._write(path, data)
         return Blob(key, len(data))
+
+    def _make_directory(self) -> None:
+        """Make the folder, once: if it is lost later, a new one would hide that."""
+        if self._is_made:
+            return
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._is_made = True
+        if self._on_made is not None:
+            self._on_made()
+
+    def _write(self, path: Path, data: bytes) -> None:
+        partial = path.with_suffix(f".{secrets.token_hex(4)}.part")
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # a record that names it may be committed next
+        partial.rename(path)
+        _sync_directory(path.parent)
 
 
 def _put_at(path: Path) -> float:
@@ -137,9 +141,9 @@ def _put_at(path: Path) -> float:
 
 
 def _sync_directory(path: Path) -> None:
-    """The name must be on disk too, not only the content."""
+    """Write the folder to disk: a file's name must be there too, not only its content."""
     if sys.platform == "win32":
-        return  # folders can't be opened there, and needn't
+        return  # folders can't be opened on Windows, and needn't
     folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)

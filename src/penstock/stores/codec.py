@@ -1,9 +1,7 @@
-"""How things are written: msgpack arrays behind a schema number.
+"""The codec of stored records: msgpack arrays that begin with a schema number.
 
-A reader of schema N also reads N-1.
-
-Fields may only be added at the end, with a default; array-like structs then read older and newer
-messages alike.
+A reader of schema N also reads N-1. Fields may only be added at the end, with a default; array-like
+structs then read older and newer messages alike.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ READABLE = (SCHEMA - 1, SCHEMA)
 
 
 class Change(msgspec.Struct, array_like=True):
-    """What one commit did to one execution, as it is kept."""
+    """What one commit changed in one execution, as it is stored."""
 
     schema: int
     record: ExecutionRecord | None
@@ -40,7 +38,10 @@ class Change(msgspec.Struct, array_like=True):
     history: list[Transition]
     logs: list[tuple[str, int, str]] = []
     failures: list[tuple[str, AttemptFailure]] = []
-    """By node, in order. Since then `nodes` are without theirs; before, each had all of its own."""
+    """Failed attempts with their nodes, in order.
+
+    Since this field exists, `nodes` are without theirs; before, each had all of its own.
+    """
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -55,7 +56,7 @@ encode = _encoder.encode
 
 
 def encode_change(commands: Commands) -> bytes:
-    """What a commit does to one execution, as it is stored; empty if that is nothing."""
+    """The change of one execution in a commit, encoded; empty if nothing changes."""
     if not (commands.nodes or commands.history or commands.record or commands.logs):
         return b""
     nodes = [_without_failures(run) for run in commands.nodes.values()]
@@ -73,7 +74,7 @@ def encode_change(commands: Commands) -> bytes:
 
 
 def _without_failures(run: NodeRun) -> NodeRun:
-    """A record is written with every change of its node: what was written before isn't written again with it."""
+    """A node's run without its failures, which earlier changes contain already."""
     return structs.replace(run, failures=[]) if run.failures else run
 
 
@@ -145,12 +146,12 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
             stored.record = change.record
         for run in change.nodes:
             if run.node_id in stored.runs:
-                run.failures = _joined(stored.runs[run.node_id].failures, run.failures)
+                run.failures = _join_failures(stored.runs[run.node_id].failures, run.failures)
             stored.runs[run.node_id] = run
         for node_id, failure in change.failures:
             failures = stored.runs[node_id].failures
             failures.append(failure)
-            trim(failures)  # how many that are is in the record
+            trim(failures)  # their number is in the record
         stored.outputs.update(change.outputs)
         stored.history.extend(change.history)
         stored.logs.extend(change.logs)
@@ -158,8 +159,14 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
     return stored
 
 
-def _joined(earlier: list[AttemptFailure], own: list[AttemptFailure]) -> list[AttemptFailure]:
-    """`own` has something only where an older version of Penstock wrote the record: all that it knew of."""
+def _join_failures(
+    earlier: list[AttemptFailure], own: list[AttemptFailure]
+) -> list[AttemptFailure]:
+    """Failures of earlier changes and the run's own, each attempt once.
+
+    Only older versions of Penstock have written runs with failures, and then with all of them.
+    """
     if not own or not earlier:
         return own or earlier
-    return list({failure.attempt: failure for failure in (*earlier, *own)}.values())
+    by_attempt = {failure.attempt: failure for failure in (*earlier, *own)}
+    return list(by_attempt.values())

@@ -101,7 +101,7 @@ class Executions(Protocol):
         """The execution that an idempotency key has made."""
 
     async def trigger(
-        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+        self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
         """Start an execution that `waits`, with this input (None: the one it has).
 
@@ -115,8 +115,8 @@ class Executions(Protocol):
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         """Record a control request for an execution that hasn't ended, before it is tried.
 
-        The last request counts. A cancel also makes one that `waits` begin, so that it can end. Raises
-        `NotFound`, or `Conflict` if it has ended or, for the other requests, waits.
+        The last request counts. A cancel also makes one that `waits` begin, so that it can end.
+        Raises `NotFound`, or `Conflict` if it has ended or, for the other requests, waits.
         """
 
     async def control_requests(self, partition: int) -> Mapping[str, ControlRequest]:
@@ -155,7 +155,7 @@ class Executions(Protocol):
         """The commit feed behind a cursor: what all executions went through; empty at its end.
 
         In the order of commits within each partition, in any order among partitions; no entry of a
-        partition is left out before a later one. Raises `FeedGap` if some of it isn't kept any more.
+        partition is left out before a later one. Raises `FeedGap` if some of it was trimmed.
         """
 
     async def commits_end(self) -> FeedCursor:
@@ -181,11 +181,11 @@ class DeadLetters(Protocol):
 
 
 class Counting(Protocol):
-    """Counts that a page of charts asks for all the time.
+    """Counts for charts, which are asked for all the time.
 
-    None of these reads more rows than about what `limit` says. States are those that a search shows.
-    Where hot and cold are two, an end is counted once the cold store has heard of it, a moment
-    later; and of what it has heard nothing yet, only the newest are looked up in the hot store.
+    None of these reads many more rows than `limit`. States are those that a search shows. Where hot
+    and cold store are two, the end of an execution is counted once the cold store has it, a moment
+    later; and of executions without a copy, only the newest are looked up in the hot store.
     """
 
     async def count_created(self, window: Window, limit: int) -> Counts:
@@ -197,8 +197,8 @@ class Counting(Protocol):
     async def count_active(self, limit: int) -> dict[str, int]:
         """The number of PENDING, RUNNING and PAUSED executions, whatever their age.
 
-        Each is counted up to `limit`. Of those that should run, whether they have begun or not, only
-        the newest 2 × `limit` are looked at.
+        Each is counted up to `limit`. Of those that should run, whether they have begun or not,
+        only the newest 2 × `limit` are read.
         """
 
     async def count_unfinished(self) -> dict[str, int]:

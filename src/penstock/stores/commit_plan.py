@@ -45,13 +45,13 @@ class CommitPlan(msgspec.Struct):
     isn't part of it.
     """
     tasks: list[Task] = []
-    """To be queued, but for those that are queued or claimed already. None of them is in `stops`."""
+    """Tasks to queue, except those that are queued or claimed already. None is in `stops`."""
     stops: list[Stop] = []
     """Tasks that nobody waits for any more, wherever they are."""
     timers_set: list[tuple[str, float]] = []
     """By execution id, when its timer is to fire: in place of the one it has."""
     timers_cleared: list[str] = []
-    """Executions without a timer now. Those that ended have none either, and aren't in this list."""
+    """Executions without a timer now; those that ended have none either, and aren't listed."""
     paused: list[str] = []
     """Executions of which no task is handed out from now on."""
     resumed: list[str] = []

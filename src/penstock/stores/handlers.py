@@ -1,4 +1,4 @@
-"""What handlers ask for, as stores keep it: workers say it when they start, and who compiles plans reads it."""
+"""Handler defaults in a store: workers write them when they start, and plans use them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,29 @@ _decoder = msgspec.msgpack.Decoder(HandlerDefaults)
 
 
 async def register_handlers(cold: Definitions, handlers: Mapping[str, HandlerDefaults]) -> None:
-    """Write what the store doesn't have yet, or has otherwise: of two that differ the last one to start counts.
+    """Store the defaults of handlers that are new or have changed.
 
-    Raises `SettingsError` for what nobody could read.
+    If two workers differ, the last one to start counts. Raises `SettingsError` for defaults that
+    can't be stored.
     """
     encoded(handlers)
-    known = await cold.known_handlers()
-    changed = {name: asked for name, asked in handlers.items() if known.get(name) != asked}
+    stored = await cold.known_handlers()
+    changed = {
+        name: defaults for name, defaults in handlers.items() if stored.get(name) != defaults
+    }
     if changed:
         await cold.remember_handlers(changed)
 
 
 def encoded(handlers: Mapping[str, HandlerDefaults]) -> list[tuple[str, bytes]]:
-    """Rows in the order of names: two that write at once then don't wait for each other's rows."""
+    """Rows in the order of names, so that two workers that write at once don't deadlock."""
     return [(name, _encode(name, handlers[name])) for name in sorted(handlers)]
 
 
-def _encode(name: str, asked: HandlerDefaults) -> bytes:
+def _encode(name: str, defaults: HandlerDefaults) -> bytes:
     try:
-        data = msgspec.msgpack.encode(asked)
-        _decoder.decode(data)  # a handler's author may have given anything
+        data = msgspec.msgpack.encode(defaults)
+        _decoder.decode(data)  # the values of a handler's author may have any type
     except (TypeError, ValueError, OverflowError) as error:
         raise SettingsError(
             f"the retry, timeout_seconds or queue of the handler {name!r} can't be: {error}"
@@ -51,10 +54,11 @@ def decoded(rows: Iterable[tuple[str, bytes]]) -> dict[str, HandlerDefaults]:
 def _decode(name: str, data: bytes) -> HandlerDefaults:
     try:
         return _decoder.decode(data)
-    except (
-        msgspec.DecodeError
-    ) as error:  # one bad row must not stop the workflows of all other handlers
+    except msgspec.DecodeError as error:
+        # one bad row must not stop the workflows of all other handlers
         log.warning(
-            "what the handler %r asks for can't be read, so it gets the usual: %s", name, error
+            "the defaults of the handler %r can't be read, so it gets the usual ones: %s",
+            name,
+            error,
         )
         return HandlerDefaults()

@@ -1,7 +1,4 @@
-"""Idempotency keys: which execution a request that comes again has made before.
-
-What every store goes by.
-"""
+"""Idempotency keys: which execution a repeated request has started. All stores use this."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from penstock.errors import KeyReused
 from penstock.stores.base import KEY_SECONDS, Intent
 
 Key = tuple[str, str]
-"""Whose, and its text."""
+"""The scope of an idempotency key, and its text."""
 
 
 class KeyUse(NamedTuple):
@@ -23,30 +20,30 @@ class KeyUse(NamedTuple):
     created_at: float
 
 
-def resolve_keys(intents: Iterable[Intent], known: MutableMapping[Key, KeyUse]) -> list[str]:
-    """Answers each one's id, or that of the execution that its key has made; notes new keys in `known`.
+def resolve_keys(intents: Iterable[Intent], uses: MutableMapping[Key, KeyUse]) -> list[str]:
+    """The id of each intent's execution, or of the one that its key has started before.
 
-    Raises `KeyReused`; what `known` has become is of no use then.
+    New keys are added to `uses`. Raises `KeyReused`; then `uses` must not be stored.
     """
-    return [_resolve_key(intent, known) for intent in intents]
+    return [_resolve_key(intent, uses) for intent in intents]
 
 
-def _resolve_key(intent: Intent, known: MutableMapping[Key, KeyUse]) -> str:
+def _resolve_key(intent: Intent, uses: MutableMapping[Key, KeyUse]) -> str:
     record = intent.record
     if intent.idempotency_key is None:
         return record.execution_id
     key = (intent.key_scope, intent.idempotency_key)
-    before = replayed(
-        known.get(key), intent.idempotency_key, intent.request_hash, record.created_at
+    earlier_id = replayed(
+        uses.get(key), intent.idempotency_key, intent.request_hash, record.created_at
     )
-    if before is not None:
-        return before
-    known[key] = KeyUse(record.execution_id, intent.request_hash, record.created_at)
+    if earlier_id is not None:
+        return earlier_id
+    uses[key] = KeyUse(record.execution_id, intent.request_hash, record.created_at)
     return record.execution_id
 
 
 def replayed(key_use: KeyUse | None, key: str, request_hash: str, now: float) -> str | None:
-    """The execution that this request has made before.
+    """The execution that this request has started before; None if it hasn't.
 
     Raises `KeyReused` if it was another request.
     """

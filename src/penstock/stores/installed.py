@@ -29,7 +29,7 @@ class StoreOpener(Protocol):
 
 
 def installed_opener(address: str) -> StoreOpener | None:
-    """None if no package has a store for the address.
+    """The opener of an address; None if no package has a store for it.
 
     Raises `SettingsError` for one that can't be imported.
     """
@@ -40,16 +40,15 @@ def installed_opener(address: str) -> StoreOpener | None:
     where = f"the store {scheme}:// ({entry_point.value})"
     try:
         opener = entry_point.load()
-    except (
-        Exception
-    ) as error:  # another package's code: whatever it is, the message names the package
+    except Exception as error:
+        # another package's code may raise anything: the message names the package
         raise SettingsError(f"{where} can't be loaded: {type(error).__name__}: {error}") from error
     if not callable(opener):
         raise SettingsError(
             f"{where} is no function and no class; its entry point must name what opens the store"
         )
-    found: StoreOpener = opener
-    return found
+    store_opener: StoreOpener = opener
+    return store_opener
 
 
 def is_shared(address: str) -> bool:

@@ -1,10 +1,9 @@
-"""Large values in an object store: S3 and what speaks its protocol, Google Cloud Storage, Azure.
+"""Blobs in an object store: S3 and what speaks its protocol, Google Cloud Storage, Azure.
 
     PENSTOCK_BLOBS=s3://bucket/folder
 
-Who may use the bucket, and where it is, is read where every client of such a store reads it:
-`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, or the role of the
-machine.
+Credentials and the endpoint are read from the usual variables: `AWS_ACCESS_KEY_ID`,
+`AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, or from the role of the machine.
 """
 
 from __future__ import annotations
@@ -33,18 +32,17 @@ class StoredObject(NamedTuple):
 
 
 class ObjectBlobs:
-    """One object per value, named by its hash: writing the same value twice is writing it once."""
+    """Blobs in an object store: one object per value, named by its hash."""
 
     def __init__(self, url: str) -> None:
         """Raises `SettingsError` for an address that can't be used.
 
-        Nothing is asked of the store yet.
+        The object store isn't connected to yet.
         """
         self.url = url
         self._obstore, self._store = _open(url)
         self._put_at: dict[str, float] = {}
-        """By key, when this process has put it last: what was put again meanwhile isn't deleted as
-        an old value.
+        """When this process has last put each value, by key: then it isn't deleted as an old one.
         """
         self._deleting = asyncio.Lock()
 
@@ -63,11 +61,11 @@ class ObjectBlobs:
         return data
 
     async def find(self, blob: Blob) -> bytes | None:
-        """None if it isn't there."""
+        """The value of a blob; None if it doesn't exist."""
         try:
             with self._errors("read"):
-                found = await self._obstore.get_async(self._store, _path(blob.key))
-                return bytes(await found.bytes_async())
+                response = await self._obstore.get_async(self._store, _path(blob.key))
+                return bytes(await response.bytes_async())
         except FileNotFoundError:
             return None
 
@@ -75,16 +73,16 @@ class ObjectBlobs:
         await self.delete_many([blob.key])
 
     async def delete_many(self, keys: Sequence[str]) -> None:
-        """Those that aren't there are no error."""
+        """Delete values; a missing one is no error."""
         if not keys:
             return
         with self._errors("deleted"):
             await self._obstore.delete_async(self._store, [_path(key) for key in keys])
 
     async def keys_before(self, before: float) -> set[str]:
-        """Of values that were put before this time, and not again since."""
+        """Keys of values that were put before this time, and not again since."""
         self._put_at = {key: at for key, at in self._put_at.items() if at >= before}
-        return {found.key async for found in self.objects() if found.modified_at < before}
+        return {stored.key async for stored in self.objects() if stored.modified_at < before}
 
     async def delete_before(self, key: str, before: float) -> bool:
         """Delete a value unless this process has put it again since."""
@@ -95,12 +93,12 @@ class ObjectBlobs:
             return True
 
     async def objects(self) -> AsyncIterator[StoredObject]:
-        """Everything that is there, in no order."""
+        """All objects, in no order."""
         with self._errors("listed"):
             async for page in self._obstore.list(self._store):
-                for found in page:
-                    key = found["path"].rpartition("/")[2]
-                    yield StoredObject(key, found["last_modified"].timestamp(), found["size"])
+                for meta in page:
+                    key = meta["path"].rpartition("/")[2]
+                    yield StoredObject(key, meta["last_modified"].timestamp(), meta["size"])
 
     async def check(self) -> None:
         """Raises `StoreUnavailable` or `SettingsError` if values can't be written and read here."""
@@ -126,8 +124,9 @@ class ObjectBlobs:
             PermissionError,
         ) as error:
             raise StoreUnavailable(
-                f"large values can't be {done} in {self.url}: access is denied; check AWS_ACCESS_KEY_ID, "
-                f"AWS_SECRET_ACCESS_KEY and the rights on the bucket ({_first_line(error)})"
+                f"large values can't be {done} in {self.url}: access is denied; "
+                "check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and the rights on the bucket "
+                f"({_first_line(error)})"
             ) from None
         except (exceptions.BaseError, OSError) as error:
             raise StoreUnavailable(
@@ -136,10 +135,11 @@ class ObjectBlobs:
 
 
 class BlobsMovedToObjects:
-    """Large values are written to an object store; those from before PENSTOCK_BLOBS named it are where they were."""
+    """Blobs in an object store, and older ones in a folder, from before PENSTOCK_BLOBS was set."""
 
     def __init__(self, objects: ObjectBlobs, before: DirectoryBlobs) -> None:
-        self.objects, self._before = objects, before
+        self.objects = objects
+        self._before = before
 
     async def put(self, data: bytes) -> Blob:
         return await self.objects.put(data)
@@ -168,8 +168,10 @@ def is_object_store(blobs: str | None) -> bool:
 def _open(url: str) -> tuple[Any, Any]:
     scheme = url.partition("://")[0]
     if scheme not in SCHEMES:
-        known = ", ".join(f"{name}://…" for name in SCHEMES)
-        raise SettingsError(f"PENSTOCK_BLOBS is {url!r}; use a folder, or an object store: {known}")
+        schemes = ", ".join(f"{name}://…" for name in SCHEMES)
+        raise SettingsError(
+            f"PENSTOCK_BLOBS is {url!r}; use a folder, or an object store: {schemes}"
+        )
     try:
         import obstore  # noqa: PLC0415 -- an extra
         import obstore.exceptions  # noqa: PLC0415
@@ -179,7 +181,7 @@ def _open(url: str) -> tuple[Any, Any]:
             f"PENSTOCK_BLOBS is {url!r}, which needs obstore: pip install 'penstock[s3]'"
         ) from None
     options: Any = {
-        # an endpoint that is named with http:// is meant: a server in the same network
+        # for an endpoint with http://, such as a server in the same network
         "allow_http": True,
         "timeout": f"{CALL_SECONDS}s",
         "connect_timeout": f"{CONNECT_SECONDS}s",

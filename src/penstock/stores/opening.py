@@ -1,4 +1,4 @@
-"""From an address (`sqlite:///work.db`, `memory://`) to stores."""
+"""Opening the stores of an address such as `sqlite:///work.db` or `memory://`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 def open_stores(address: str, settings: Settings) -> Stores:
     scheme, _, rest = address.partition("://")
     if scheme == "memory":
-        from penstock.stores.memory import MemoryStores  # noqa: PLC0415 -- each address pays for its own store only
+        # imported here, so that an address loads the modules of its own store only
+        from penstock.stores.memory import MemoryStores  # noqa: PLC0415
 
         objects = ObjectBlobs(str(settings.blobs)) if is_object_store(settings.blobs) else None
         return MemoryStores(time.time, blobs=objects)
@@ -32,11 +33,11 @@ def open_stores(address: str, settings: Settings) -> Stores:
     opener = installed_opener(address)
     if opener is not None:
         return opener(address, settings)
-    shown = hide_password(address)
-    others = "".join(f", {scheme}://…" for scheme in installed_stores())
+    installed = "".join(f", {scheme}://…" for scheme in installed_stores())
     raise SettingsError(
-        f"the store {shown!r} can't be opened; use sqlite:///FILE, redis://…{others} (or memory:// for tests),"
-        " or install the package that has this store"
+        f"the store {hide_password(address)!r} can't be opened; "
+        f"use sqlite:///FILE, redis://…{installed} (or memory:// for tests), "
+        "or install the package that has this store"
     )
 
 

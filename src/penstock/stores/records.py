@@ -78,7 +78,7 @@ class Window(msgspec.Struct, frozen=True):
 
 
 class CountRow(msgspec.Struct, gc=False):
-    """How many executions of a workflow that are in a state now were created in a bucket of a window."""
+    """How many executions of a workflow and state were created in a bucket of a window."""
 
     workflow: str
     state: str

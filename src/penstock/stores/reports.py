@@ -1,7 +1,8 @@
-"""A report of an execution that has ended: JSON that SQL can read, because what is stored of it otherwise can't be.
+"""The report of a finished execution: JSON, because SQL can't read the other records.
 
-The views `penstock_executions` and `penstock_nodes` (in each store's SQL) are made from it, and promised to users: see
-docs/history.md. A field may be added here; none may change its name or meaning.
+The views `penstock_executions` and `penstock_nodes` (in each store's SQL) are made from it, and
+promised to users: see docs/history.md. A field may be added here; none may change its name or
+meaning.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from penstock.engine.states import NodeState
 INPUT_BYTES_MAX = 64 * 1024
 """A larger input isn't part of a report."""
 NODES_MAX = 10_000
-"""Of an execution with more nodes, only those that failed are."""
+"""With more nodes than this, only those that failed are part of a report."""
 MESSAGE_CHARACTERS_MAX = 1000
 
 
@@ -43,16 +44,18 @@ _encoder = msgspec.json.Encoder()
 
 
 def report_of(commands: Commands) -> bytes:
-    """Of commands that end an execution; empty for others."""
-    record, runs = commands.record, commands.final_runs
+    """The report of an execution that these commands end; empty for other commands."""
+    record = commands.record
+    runs = commands.final_runs
     if record is None or runs is None:
         return b""
     listed = list(runs.values())
     if len(runs) > NODES_MAX:
         listed = [run for run in listed if run.state is NodeState.FAILED]
+    is_input_small = len(record.input) <= INPUT_BYTES_MAX
     report = Report(
-        input=msgspec.Raw(record.input) if len(record.input) <= INPUT_BYTES_MAX else None,
-        nodes={run.node_id: _node(run) for run in listed},
+        input=msgspec.Raw(record.input) if is_input_small else None,
+        nodes={run.node_id: _report_node(run) for run in listed},
         error_category=record.error.category if record.error else None,
         error_message=record.error.message[:MESSAGE_CHARACTERS_MAX] if record.error else None,
         error_node=record.error_node_id,
@@ -61,7 +64,7 @@ def report_of(commands: Commands) -> bytes:
     return _without_nul(_encoder.encode(report))
 
 
-def _node(run: NodeRun) -> NodeReport:
+def _report_node(run: NodeRun) -> NodeReport:
     report = NodeReport(
         state=str(run.state),
         attempts=run.attempt,
@@ -79,5 +82,5 @@ def _node(run: NodeRun) -> NodeReport:
 
 
 def _without_nul(data: bytes) -> bytes:
-    """PostgreSQL's JSON can't hold it; nobody looks for it."""
+    """The JSON without U+0000, which PostgreSQL can't store."""
     return data.replace(b"\\u0000", b"\\ufffd") if b"\\u0000" in data else data

@@ -1,8 +1,9 @@
-"""Redis in front of PostgreSQL: what is active is read from the one, everything else from the other."""
+"""Redis in front of PostgreSQL: active executions are read from Redis, all else from PostgreSQL."""
 
 from __future__ import annotations
 
 import logging
+from itertools import chain
 from typing import NamedTuple
 
 from msgspec import structs
@@ -13,7 +14,7 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.base import BlobStore, ControlRequest, Stored, check_controllable, partition_of
 from penstock.stores.object_blobs import ObjectBlobs, is_object_store
-from penstock.stores.partial import history_of, record_of
+from penstock.stores.partial import history_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import Row
@@ -33,15 +34,16 @@ from penstock.stores.redis.hot import RedisHotStore, stored_of
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.server import Server
-from penstock.stores.tiering import Copy, summary_from
+from penstock.stores.tiering import Copy, last_record, summary_from
 
 log = logging.getLogger("penstock.stores")
 
 WIDE = 500
-"""Rows in a page that some may have to be left out of."""
+"""Rows in a page of a search, of which some may not match in the end."""
 UNHEARD_EXECUTIONS_MAX = 20_000
 """How many executions a count asks Redis about."""
-PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
+PENDING = str(ExecutionState.PENDING)
+RUNNING = str(ExecutionState.RUNNING)
 
 
 class ScaledTiering(NamedTuple):
@@ -50,31 +52,33 @@ class ScaledTiering(NamedTuple):
 
 
 class ScaledColdStore(PostgresColdStore):
-    """An execution that Redis has is read from there: PostgreSQL has only its intent or a checkpoint."""
+    """The cold store of a scaled-out installation.
+
+    An execution that Redis has is read from there: PostgreSQL has only its intent or a checkpoint.
+    """
 
     hot: RedisHotStore
     commit_feed: RedisCommitFeed
 
     async def execution(self, execution_id: str) -> Stored | None:
         try:
-            found = await self.hot.changes([execution_id])
+            hot_changes = await self.hot.changes([execution_id])
         except StoreUnavailable:
             stored = await super().execution(execution_id)
             if stored is not None and stored.record.state in EXECUTION_ENDS:
-                return stored  # that doesn't change any more
+                return stored  # a finished execution doesn't change any more
             raise
-        if execution_id in found:
-            return stored_of(execution_id, found[execution_id])
+        if execution_id in hot_changes:
+            return stored_of(execution_id, hot_changes[execution_id])
         return await super().execution(execution_id)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
-        """PostgreSQL hears of an end a moment after everybody else.
+        """Record a control request, unless the execution has ended according to Redis.
 
-        An execution whose end was seen must not be controlled.
+        PostgreSQL gets the end of an execution a moment later than those who read Redis.
         """
-        found = await self.hot.changes([execution_id])
-        records = (record_of(change) for change in reversed(found.get(execution_id, [])))
-        newest = next((record for record in records if record is not None), None)
+        hot_changes = await self.hot.changes([execution_id])
+        newest = last_record(hot_changes.get(execution_id, []))
         if newest is not None and newest.state in EXECUTION_ENDS:
             check_controllable(execution_id, newest.state, request, waits=False)
         try:
@@ -86,18 +90,25 @@ class ScaledColdStore(PostgresColdStore):
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         try:
-            found = await self.hot.changes([execution_id])
+            hot_changes = await self.hot.changes([execution_id])
         except StoreUnavailable:
             stored = await self.execution(execution_id)  # raises, unless it has ended
-            return None if stored is None else [line for line in stored.history if line.seq > after]
-        if execution_id not in found:
+            if stored is None:
+                return None
+            return [line for line in stored.history if line.seq > after]
+        if execution_id not in hot_changes:
             return await super().history(execution_id, after)
-        lines = [line for change in found[execution_id] for line in history_of(change)]
+        lines = chain.from_iterable(map(history_of, hot_changes[execution_id]))
         return [line for line in lines if line.seq > after]
 
     async def _write_again(self, execution_id: str) -> bool:
-        """A PostgreSQL that was put back to an older copy may not know what runs; its owner's next copy comes later."""
-        changes = (await self.hot.changes([execution_id])).get(execution_id, [])
+        """Write the row of an execution again, from Redis; False if Redis doesn't have it.
+
+        A PostgreSQL that was restored from an older backup may not have it. The owner would write
+        it too, with its next copy.
+        """
+        hot_changes = await self.hot.changes([execution_id])
+        changes = hot_changes.get(execution_id, [])
         summary = summary_from(changes)
         if summary is None:
             return False
@@ -109,30 +120,38 @@ class ScaledColdStore(PostgresColdStore):
         return bool(written.rewritten)
 
     async def search(self, search: Search) -> list[ExecutionRow]:
-        """What has begun and was never copied is PENDING in PostgreSQL; Redis knows better."""
+        """Executions that a search finds.
+
+        One that has begun and was never copied is PENDING in PostgreSQL, so Redis is asked.
+        """
         if search.states and not {PENDING, RUNNING} & set(search.states):
             return await super().search(search)
         wide = structs.replace(search, limit=max(search.limit, WIDE))
         if RUNNING in search.states:
             wide.states = tuple({*search.states, PENDING})
-        found: list[ExecutionRow] = []
-        while len(found) < search.limit:
+
+        matching: list[ExecutionRow] = []
+        while len(matching) < search.limit:
             rows = await super().search(wide)
-            await self._look_closer([row for row in rows if row.state == PENDING])
-            found += [row for row in rows if not search.states or row.state in search.states]
+            await self._correct_pending([row for row in rows if row.state == PENDING])
+            matching += [row for row in rows if not search.states or row.state in search.states]
             if len(rows) < wide.limit:
                 break
             wide.before = rows[-1].n
-        return found[: search.limit]
+        return matching[: search.limit]
 
-    async def _look_closer(self, rows: list[ExecutionRow]) -> None:
+    async def _correct_pending(self, rows: list[ExecutionRow]) -> None:
+        """Show PENDING executions that have begun in Redis as RUNNING."""
+        if not rows:
+            return
         try:
-            begun = await self.hot.beginnings([row.execution_id for row in rows]) if rows else {}
+            begun = await self.hot.beginnings([row.execution_id for row in rows])
         except StoreUnavailable:
-            return  # then as it was heard of last
+            return  # PostgreSQL's last state is shown
         for row in rows:
             if row.execution_id in begun:
-                row.state, row.started_at = RUNNING, begun[row.execution_id].started_at
+                row.state = RUNNING
+                row.started_at = begun[row.execution_id].started_at
 
     async def count_created(self, window: Window, limit: int) -> Counts:
         counts = await super().count_created(window, limit)
@@ -148,18 +167,20 @@ class ScaledColdStore(PostgresColdStore):
 
     async def count_active(self, limit: int) -> dict[str, int]:
         counts = await self.heard_of(limit)
-        begun = min(len(await self._begun(2 * limit)), counts[PENDING])
-        counts = {**counts, PENDING: counts[PENDING] - begun, RUNNING: counts[RUNNING] + begun}
+        begun_rows = await self._begun(2 * limit)
+        begun = min(len(begun_rows), counts[PENDING])
+        counts[PENDING] -= begun
+        counts[RUNNING] += begun
         return {state: min(count, limit) for state, count in counts.items()}
 
     async def _begun(self, limit: int) -> list[Row]:
-        """Of the newest that PostgreSQL has heard nothing of, those that Redis has."""
+        """The newest executions that have begun in Redis and have no copy in PostgreSQL."""
         rows = await self.unheard(min(limit, UNHEARD_EXECUTIONS_MAX))
         try:
-            known = await self.hot.known([row[0] for row in rows])
+            begun_ids = await self.hot.known([row[0] for row in rows])
         except StoreUnavailable:
-            return []  # then as it was heard of last
-        return [row for row in rows if row[0] in known]
+            return []  # PostgreSQL's last state is shown
+        return [row for row in rows if row[0] in begun_ids]
 
     async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
         return await self.commit_feed.read_commits(after, limit)
@@ -177,7 +198,8 @@ class ScaledStores:
     def __init__(self, store: str, settings: Settings) -> None:
         if settings.database is None:
             raise SettingsError(
-                f"the store {hide_password(store)} needs a PostgreSQL beside it: set PENSTOCK_DATABASE=postgresql://…"
+                f"the store {hide_password(store)} needs a PostgreSQL beside it: "
+                "set PENSTOCK_DATABASE=postgresql://…"
             )
         self.server = Server(store)
         self._heartbeat_seconds = settings.heartbeat_seconds
@@ -208,17 +230,19 @@ class ScaledStores:
         self.tiering = ScaledTiering(RedisHotTier(self.server, self.hot), self.cold)
 
     async def _claim(self) -> None:
-        """This Redis belongs to one store, and says to which."""
+        """Mark this Redis as the one of this store. Raises if it is that of another store."""
         fleet = self.server.fleet
-        if (
-            await fleet.ask("GET", keys.STORE) is None
-        ):  # asked first: a Redis that is full refuses the other
+        # read first: a Redis that is full refuses to write
+        if await fleet.ask("GET", keys.STORE) is None:
             await fleet.call("SET", keys.STORE, keys.mark(self.cold.store_id), "NX")
-        store_id, _, layout = (await fleet.ask("GET", keys.STORE)).decode().partition(" ")
+
+        mark = await fleet.ask("GET", keys.STORE)
+        store_id, _, layout = mark.decode().partition(" ")
         if store_id != self.cold.store_id:
             raise SettingsError(
-                f"Redis at {self.server.endpoints} belongs to another Penstock database ({store_id}, and this one is "
-                f"{self.cold.store_id}); use another database number (redis://…/1), or empty it if that store is gone"
+                f"Redis at {self.server.endpoints} belongs to another Penstock database "
+                f"({store_id}, and this one is {self.cold.store_id}); "
+                "use another database number (redis://…/1), or empty it if that store is gone"
             )
         if layout != str(keys.LAYOUT):
             raise SchemaMismatch(
@@ -237,12 +261,13 @@ class ScaledStores:
 
 
 def _objects(blobs: str | None) -> ObjectBlobs | None:
-    """Where PENSTOCK_BLOBS says that large values are; None: in PostgreSQL."""
+    """The object store that PENSTOCK_BLOBS names; None if large values are in PostgreSQL."""
     if blobs is None:
         return None
     if not is_object_store(blobs):
         raise SettingsError(
-            f"PENSTOCK_BLOBS is the folder {blobs!r}, which other machines don't see; with Redis, large values are in "
-            "PostgreSQL (leave it out) or in an object store (s3://bucket/folder)"
+            f"PENSTOCK_BLOBS is the folder {blobs!r}, which other machines don't see; "
+            "with Redis, large values are in PostgreSQL (leave it out) "
+            "or in an object store (s3://bucket/folder)"
         )
     return ObjectBlobs(blobs)

@@ -1,9 +1,9 @@
-"""Tiering: where hot and cold are two stores (Redis and PostgreSQL), what moves between them.
+"""Tiering: data that moves between hot and cold store, if they are two (Redis and PostgreSQL).
 
-The owner of a partition does the moving, beside its loop (`orchestrator/tiering`). What has
-finished goes to the cold store and then leaves the hot one; what runs is copied there now and then;
-and a hot store that has lost its data is built again from these copies and the intents. Where both
-are one (SQLite, memory), `Stores.tiering` is None and none of this happens.
+The owner of a partition moves it, beside its loop (`orchestrator/tiering`). Finished executions are
+archived in the cold store and then removed from the hot one; running ones are checkpointed; and a
+hot store that has lost its data is rebuilt from these copies and the intents. Where both are one
+store (SQLite, memory), `Stores.tiering` is None and none of this happens.
 """
 
 from __future__ import annotations
@@ -139,17 +139,27 @@ def summary_from(changes: Sequence[bytes]) -> Summary | None:
     """
     try:
         record = last_record(changes)
-        lines = next((lines for change in reversed(changes) if (lines := history_of(change))), [])
-    except SchemaMismatch:  # its owner complains
+        revision = _last_seq(changes)
+    except SchemaMismatch:  # its owner reports that
         return None
-    return None if record is None else summary_of(record, lines[-1].seq if lines else 0)
+    return None if record is None else summary_of(record, revision)
+
+
+def _last_seq(changes: Sequence[bytes]) -> int:
+    for change in reversed(changes):
+        lines = history_of(change)
+        if lines:
+            return lines[-1].seq
+    return 0
 
 
 def last_record(changes: Sequence[bytes]) -> ExecutionRecord | None:
     """The last record among an execution's changes, the oldest first. Raises `SchemaMismatch`."""
-    return next(
-        (found for change in reversed(changes) if (found := record_of(change)) is not None), None
-    )
+    for change in reversed(changes):
+        record = record_of(change)
+        if record is not None:
+            return record
+    return None
 
 
 def intent_from(changes: Sequence[bytes]) -> Intent | None:
@@ -157,10 +167,11 @@ def intent_from(changes: Sequence[bytes]) -> Intent | None:
 
     None if there is no record among them.
     """
-    record = next((found for change in changes if (found := record_of(change)) is not None), None)
+    records = map(record_of, changes)
+    record = next((record for record in records if record is not None), None)
     if record is None:
         return None
-    asked = ExecutionRecord(
+    submitted = ExecutionRecord(
         record.execution_id,
         record.workflow,
         record.version,
@@ -175,31 +186,31 @@ def intent_from(changes: Sequence[bytes]) -> Intent | None:
         reused=record.reused,
         retry_of=record.retry_of,
     )
-    intent = Intent(asked, retry_of=record.retry_of)
+    intent = Intent(submitted, retry_of=record.retry_of)
     if record.idempotency:
         intent.key_scope, intent.idempotency_key, intent.request_hash = record.idempotency
     return intent
 
 
-def check_term(partition: int, term: int | None, found: int) -> None:
-    """Raises `Fenced` if the cold store has given the partition to somebody else."""
-    if term is not None and term != found:
+def check_term(partition: int, term: int | None, stored: int) -> None:
+    """Raises `Fenced` if another owner has claimed the partition since."""
+    if term is not None and term != stored:
         raise Fenced(
-            f"partition {partition} was claimed by another owner: its term is {found}, not {term}"
+            f"partition {partition} was claimed by another owner: its term is {stored}, not {term}"
         )
 
 
-def check_numbers(partition: int, commit_number: int, cold_number: int, found: int) -> None:
-    """Check whether a cold store that has seen `found` may store copies with this number.
+def check_numbers(partition: int, commit_number: int, cold_number: int, stored: int) -> None:
+    """Check whether a cold store at commit `stored` may store copies with this number.
 
     Raises `Fenced` or `ColdStoreWentBack`, as `ColdTier.put_copies` says.
     """
-    if found >= commit_number + REBUILD_JUMP // 2:
-        raise Fenced(f"partition {partition} has been built again since commit {commit_number}")
-    if found < cold_number:
+    if stored >= commit_number + REBUILD_JUMP // 2:
+        raise Fenced(f"partition {partition} has been rebuilt since commit {commit_number}")
+    if stored < cold_number:
         raise ColdStoreWentBack(
-            f"the cold store knows partition {partition} up to commit {found} and has acknowledged {cold_number}: it "
-            "was put back to an older copy"
+            f"the cold store has partition {partition} up to commit {stored} "
+            f"and has acknowledged {cold_number}: it was restored from an older backup"
         )
 
 
@@ -268,8 +279,8 @@ class ColdTier(Protocol):
         ahead: the hot store is another since. Raises `Fenced` too if the partition was claimed
         again since `term`; None: whoever has claimed it. Raises `ColdStoreWentBack`, and stores
         nothing, if it is below `cold_number`, which it has acknowledged. Rows and changes are
-        replaced by a greater (generation, revision); a dead letter is known by its execution, node and
-        time, and stored once. An execution without a row gets one, made from its changes.
+        replaced by a greater (generation, revision); a dead letter is known by its execution, node
+        and time, and stored once. An execution without a row gets one, made from its changes.
         """
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:

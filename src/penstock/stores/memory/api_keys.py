@@ -20,8 +20,11 @@ class MemoryApiKeys:
         return sorted(keys, key=lambda key: (key.created_at, key.id))
 
     async def revoke_key(self, key_id: str, now: float) -> bool:
-        key = next((key for key in await self.keys() if key.id == key_id), None)
-        if key is None or key.revoked_at is not None:
+        data = self._api_keys.get(key_id)
+        if data is None:
+            return False
+        key = msgspec.msgpack.decode(data, type=ApiKey)
+        if key.revoked_at is not None:
             return False
         key.revoked_at = now
         await self.put_key(key)

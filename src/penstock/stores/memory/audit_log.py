@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice, takewhile
+from itertools import islice
 
 import msgspec
 
@@ -23,17 +23,22 @@ class MemoryAuditLog:
 
     async def audit(self, search: AuditSearch) -> list[AuditLine]:
         last = self._forgotten + len(self._audit)
-        found = (self._line(number) for number in range(last, self._forgotten, -1))
-        return list(islice((line for line in found if finds_line(search, line)), search.limit))
+        newest_first = (self._line(number) for number in range(last, self._forgotten, -1))
+        matching = (line for line in newest_first if finds_line(search, line))
+        return list(islice(matching, search.limit))
 
     async def forget_audit(self, before: float, limit: int = 1000) -> int:
-        first = range(self._forgotten + 1, self._forgotten + len(self._audit) + 1)
-        count = len(list(takewhile(lambda number: self._line(number).at < before, first[:limit])))
+        count = 0
+        while count < min(limit, len(self._audit)):
+            if self._line(self._forgotten + count + 1).at >= before:
+                break
+            count += 1
         del self._audit[:count]
         self._forgotten += count
         return count
 
     def _line(self, number: int) -> AuditLine:
-        line = msgspec.msgpack.decode(self._audit[number - self._forgotten - 1], type=AuditLine)
+        data = self._audit[number - self._forgotten - 1]
+        line = msgspec.msgpack.decode(data, type=AuditLine)
         line.id = number
         return line

@@ -1,13 +1,13 @@
 """The cold store in memory.
 
-It reads what the hot store beside it was told: there is one copy of everything.
+It reads the records of the hot store beside it: there is one copy of everything.
 """
 
 from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Collection, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from penstock.engine.commands import Transition
@@ -41,7 +41,7 @@ from penstock.stores.records import (
 
 
 class Facts(Protocol):
-    """What the hot store has, encoded."""
+    """The hot store's records, encoded."""
 
     partitions: int
     records: dict[str, bytes]
@@ -80,17 +80,21 @@ class MemoryExecutions:
             self._numbers[execution_id] = self._last_number = self._last_number + 1
         self._intents[execution_id] = codec.encode(intent)
         self._hot.records[execution_id] = codec.encode(intent.record)
-        (self._waiting.add if intent.waits else self._waiting.discard)(execution_id)
+        if intent.waits:
+            self._waiting.add(execution_id)
+        else:
+            self._waiting.discard(execution_id)
 
     async def trigger(
-        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+        self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        check_triggerable(
-            execution_id, self._state(execution_id), waits=execution_id in self._waiting
-        )
+        waits = execution_id in self._waiting
+        check_triggerable(execution_id, self._state(execution_id), waits=waits)
+
         intent = codec.decode_intent(self._intents[execution_id])
         intent.waits = False
-        intent.record.input = intent.record.input if given is None else given
+        if input_ is not None:
+            intent.record.input = input_
         intent.record.overrides.update(overrides)
         self._write(intent)
 
@@ -117,13 +121,16 @@ class MemoryExecutions:
         return None if data is None else str(codec.decode_record(data).state)
 
     async def started(self, partition: int) -> list[str]:
-        return [
-            execution_id
-            for execution_id in self._intents
-            if partition_of(execution_id, self._hot.partitions) == partition
-            and execution_id not in self._waiting
-            and codec.decode_record(self._hot.records[execution_id]).state not in EXECUTION_ENDS
-        ]
+        execution_ids: list[str] = []
+        for execution_id in self._intents:
+            if partition_of(execution_id, self._hot.partitions) != partition:
+                continue
+            if execution_id in self._waiting:
+                continue
+            record = codec.decode_record(self._hot.records[execution_id])
+            if record.state not in EXECUTION_ENDS:
+                execution_ids.append(execution_id)
+        return execution_ids
 
     async def execution(self, execution_id: str) -> Stored | None:
         return self._hot.stored(execution_id) if execution_id in self._hot.records else None
@@ -133,17 +140,17 @@ class MemoryExecutions:
         return codec.decode_intent(data) if data is not None else None
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
-        found = {execution_id: await self.intent(execution_id) for execution_id in execution_ids}
         return {
-            execution_id: intent for execution_id, intent in found.items() if intent is not None
+            execution_id: codec.decode_intent(self._intents[execution_id])
+            for execution_id in execution_ids
+            if execution_id in self._intents
         }
 
     async def search(self, search: Search) -> list[ExecutionRow]:
-        rows = (
-            self._execution_row(n, execution_id)
-            for execution_id, n in reversed(self._numbers.items())
-        )
-        return list(islice((row for row in rows if finds(search, row)), search.limit))
+        newest_first = reversed(self._numbers.items())
+        rows = (self._execution_row(n, execution_id) for execution_id, n in newest_first)
+        matching = (row for row in rows if finds(search, row))
+        return list(islice(matching, search.limit))
 
     def _execution_row(self, n: int, execution_id: str) -> ExecutionRow:
         record = codec.decode_record(self._hot.records[execution_id])
@@ -164,27 +171,22 @@ class MemoryExecutions:
         )
 
     def forget(self, before: float) -> int:
-        """The dead letters and the positions in the commit feed stay, without content: their numbers go on."""
+        """Delete old executions.
+
+        Dead letters and entries of the commit feed stay, without content, so that the numbers of
+        later ones stay the same.
+        """
         old = {execution_id for execution_id in self._intents if self._is_old(execution_id, before)}
-        retries = {
-            execution_id: codec.decode_intent(data).retry_of
-            for execution_id, data in self._intents.items()
-        }
-        old -= {
-            origin
-            for execution_id, origin in retries.items()
-            if origin is not None and execution_id not in old
-        }
+        old -= self._retried_by_others(old)
         for execution_id in old:
-            del (
-                self._intents[execution_id],
-                self._numbers[execution_id],
-                self._hot.records[execution_id],
-            )
+            del self._intents[execution_id]
+            del self._numbers[execution_id]
+            del self._hot.records[execution_id]
             self._hot.changes.pop(execution_id, None)
             self._control_requests.pop(execution_id, None)
             self._waiting.discard(execution_id)
-        self._keys = {key: made for key, made in self._keys.items() if made.execution_id not in old}
+
+        self._keys = {key: use for key, use in self._keys.items() if use.execution_id not in old}
         self._hot.commit_feed[:] = [
             (execution_id, b"" if execution_id in old else change)
             for execution_id, change in self._hot.commit_feed
@@ -194,11 +196,20 @@ class MemoryExecutions:
         ]
         return len(old)
 
+    def _retried_by_others(self, old: set[str]) -> set[str]:
+        """Executions with a retry that isn't among the old ones."""
+        retried: set[str] = set()
+        for execution_id, data in self._intents.items():
+            retry_of = codec.decode_intent(data).retry_of
+            if retry_of is not None and execution_id not in old:
+                retried.add(retry_of)
+        return retried
+
     def _has(self, dead_letter: bytes) -> bool:
-        return (
-            bool(dead_letter)
-            and codec.decode_dead_letter(dead_letter).execution_id in self._intents
-        )
+        """Whether the execution of a dead letter still exists."""
+        if not dead_letter:
+            return False
+        return codec.decode_dead_letter(dead_letter).execution_id in self._intents
 
     def _is_old(self, execution_id: str, before: float) -> bool:
         record = codec.decode_record(self._hot.records[execution_id])
@@ -210,7 +221,8 @@ class MemoryExecutions:
         if execution_id not in self._intents:
             return None
         changes = self._hot.changes.get(execution_id, [])
-        return [line for change in changes for line in history_of(change) if line.seq > after]
+        lines = chain.from_iterable(map(history_of, changes))
+        return [line for line in lines if line.seq > after]
 
     async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
         first = max(after[0], 0)
@@ -220,7 +232,8 @@ class MemoryExecutions:
             for position, (execution_id, change) in changes
             if execution_id in self._intents
         )
-        return list(islice((feed_entry for feed_entry in feed_entries if feed_entry.lines), limit))
+        with_lines = (feed_entry for feed_entry in feed_entries if feed_entry.lines)
+        return list(islice(with_lines, limit))
 
     async def commits_end(self) -> FeedCursor:
         return (len(self._hot.commit_feed),)
@@ -232,38 +245,30 @@ class MemoryDeadLetters:
         self._closed: dict[int, tuple[Closed, float, str | None]] = {}
 
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
-        numbers = range(len(self._hot.dead_letters), 0, -1)
-        rows = (
-            self._dead_letter(number) for number in numbers if self._hot.dead_letters[number - 1]
-        )
-        return list(islice((row for row in rows if finds_dead_letter(search, row)), search.limit))
+        newest_first = range(len(self._hot.dead_letters), 0, -1)
+        existing = (id_ for id_ in newest_first if self._hot.dead_letters[id_ - 1])
+        rows = (self._dead_letter_row(dead_letter_id) for dead_letter_id in existing)
+        matching = (row for row in rows if finds_dead_letter(search, row))
+        return list(islice(matching, search.limit))
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
-        is_there = (
-            0 < dead_letter_id <= len(self._hot.dead_letters)
-            and self._hot.dead_letters[dead_letter_id - 1]
-        )
-        return self._dead_letter(dead_letter_id) if is_there else None
+        if not 0 < dead_letter_id <= len(self._hot.dead_letters):
+            return None
+        if not self._hot.dead_letters[dead_letter_id - 1]:
+            return None
+        return self._dead_letter_row(dead_letter_id)
 
-    def _dead_letter(self, number: int) -> DeadLetterRow:
-        dead_letter = codec.decode_dead_letter(self._hot.dead_letters[number - 1])
+    def _dead_letter_row(self, dead_letter_id: int) -> DeadLetterRow:
+        dead_letter = codec.decode_dead_letter(self._hot.dead_letters[dead_letter_id - 1])
         record = codec.decode_record(self._hot.records[dead_letter.execution_id])
-        return DeadLetterRow(
-            number,
-            dead_letter,
-            record.workflow,
-            record.version,
-            *self._closed.get(number, (None, None, None)),
-        )
+        closed = self._closed.get(dead_letter_id, (None, None, None))
+        return DeadLetterRow(dead_letter_id, dead_letter, record.workflow, record.version, *closed)
 
     async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
-        closing = {
-            each
-            for each in ids
-            if 0 < each <= len(self._hot.dead_letters) and each not in self._closed
-        }
+        existing = range(1, len(self._hot.dead_letters) + 1)
+        closing = {id_ for id_ in ids if id_ in existing and id_ not in self._closed}
         self._closed.update(dict.fromkeys(closing, (how, now, retried_as)))
         return len(closing)
 
@@ -287,12 +292,10 @@ class MemoryColdStore(
         self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
         ids = self.write(intents)
-        recorded = [
-            intent.record.execution_id
-            for intent, execution_id in zip(intents, ids, strict=True)
-            if intent.record.execution_id == execution_id
-        ]
-        await self.write_audit(
-            [audit[execution_id] for execution_id in recorded if execution_id in audit]
-        )
+        lines: list[AuditLine] = []
+        for intent, execution_id in zip(intents, ids, strict=True):
+            is_new = intent.record.execution_id == execution_id
+            if is_new and execution_id in audit:
+                lines.append(audit[execution_id])
+        await self.write_audit(lines)
         return ids

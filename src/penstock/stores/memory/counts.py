@@ -1,11 +1,10 @@
-"""Counting in a store in memory: by a look at each execution."""
+"""Counting executions and dead letters in memory, by reading each of them."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
 from collections.abc import Iterable
-from itertools import islice
 from typing import Protocol
 
 from penstock.engine.states import ExecutionState
@@ -19,7 +18,11 @@ from penstock.stores.records import (
     Window,
 )
 
-ACTIVE = (str(ExecutionState.PENDING), str(ExecutionState.RUNNING), str(ExecutionState.PAUSED))
+ACTIVE = (
+    str(ExecutionState.PENDING),
+    str(ExecutionState.RUNNING),
+    str(ExecutionState.PAUSED),
+)
 
 
 class _Searched(Protocol):
@@ -32,22 +35,27 @@ class _Searched(Protocol):
 class MemoryCounts:
     async def count_created(self: _Searched, window: Window, limit: int) -> Counts:
         rows = await self.search(Search(since=window.since, limit=limit + 1))
-        return Counts(_grouped(islice(rows, limit), window), truncated=len(rows) > limit)
+        counts = _count_groups(rows[:limit], window)
+        return Counts(counts, truncated=len(rows) > limit)
 
     async def count_active(self: _Searched, limit: int) -> dict[str, int]:
-        return {
-            state: len(await self.search(Search(states=(state,), limit=limit))) for state in ACTIVE
-        }
+        counts: dict[str, int] = {}
+        for state in ACTIVE:
+            rows = await self.search(Search(states=(state,), limit=limit))
+            counts[state] = len(rows)
+        return counts
 
     async def count_unfinished(self: _Searched) -> dict[str, int]:
         rows = await self.search(Search(states=ACTIVE, limit=sys.maxsize))
-        return dict(Counter(row.workflow for row in rows if row.execution_id not in self._waiting))
+        started = [row for row in rows if row.execution_id not in self._waiting]
+        return dict(Counter(row.workflow for row in started))
 
     async def count_dead_letters(self: _Searched, limit: int) -> int:
-        return len(await self.dead_letters(DeadLetterSearch(limit=limit)))
+        rows = await self.dead_letters(DeadLetterSearch(limit=limit))
+        return len(rows)
 
 
-def _grouped(rows: Iterable[ExecutionRow], window: Window) -> list[CountRow]:
+def _count_groups(rows: Iterable[ExecutionRow], window: Window) -> list[CountRow]:
     counts: Counter[tuple[str, str, int]] = Counter()
     examples: dict[tuple[str, str, int], str] = {}
     for row in rows:

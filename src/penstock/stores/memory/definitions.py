@@ -31,20 +31,19 @@ class MemoryDefinitions:
     async def put_inline(
         self, name: str, content_hash: str, document: bytes, now: float
     ) -> WorkflowVersion:
-        known = [
-            version for version in await self.versions(name) if version.content_hash == content_hash
-        ]
-        if known:
-            return known[0]
+        for version in await self.versions(name):
+            if version.content_hash == content_hash:
+                return version
+
+        key = inline_hash(content_hash)
         versions = self._workflows.setdefault(name, [])
         for version in versions:
-            if version.content_hash == inline_hash(content_hash):
+            if version.content_hash == key:
                 return version
-        versions.append(
-            WorkflowVersion(name, len(versions) + 1, inline_hash(content_hash), document, now)
-        )
-        self._deleted.add((name, len(versions)))
-        return versions[-1]
+        new_version = WorkflowVersion(name, len(versions) + 1, key, document, now)
+        versions.append(new_version)
+        self._deleted.add((name, new_version.version))
+        return new_version
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
         if version is None:
@@ -53,28 +52,34 @@ class MemoryDefinitions:
         return versions[version - 1] if 0 < version <= len(versions) else None
 
     async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
-        names = (name for name in sorted(self._workflows) if after is None or name > after)
-        rows = [
-            self._workflow_row(versions)
-            for name in names
-            if (versions := await self.versions(name))
-        ]
+        rows: list[WorkflowRow] = []
+        for name in sorted(self._workflows):
+            if after is not None and name <= after:
+                continue
+            versions = await self.versions(name)
+            if versions:
+                rows.append(self._workflow_row(versions))
         return rows[:limit]
 
     def _workflow_row(self, versions: list[WorkflowVersion]) -> WorkflowRow:
-        newest, first = versions[0], versions[-1]
-        aliases = dict(self._aliases.get(newest.name, {}))
+        newest = versions[0]
+        first = versions[-1]
         return WorkflowRow(
-            newest.name, newest.version, len(versions), first.created_at, newest.created_at, aliases
+            newest.name,
+            newest.version,
+            len(versions),
+            first.created_at,
+            newest.created_at,
+            dict(self._aliases.get(newest.name, {})),
         )
 
     async def versions(self, name: str) -> list[WorkflowVersion]:
-        versions = reversed(self._workflows.get(name, []))
-        return [each for each in versions if (name, each.version) not in self._deleted]
+        newest_first = reversed(self._workflows.get(name, []))
+        return [version for version in newest_first if (name, version.version) not in self._deleted]
 
     async def delete_workflow(self, name: str) -> bool:
         versions = await self.versions(name)
-        self._deleted.update((name, each.version) for each in versions)
+        self._deleted.update((name, version.version) for version in versions)
         self._aliases.pop(name, None)
         return bool(versions)
 
@@ -82,7 +87,8 @@ class MemoryDefinitions:
         return {alias: dict(weights) for alias, weights in self._aliases.get(name, {}).items()}
 
     async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
-        missing = sorted(set(weights) - {each.version for each in await self.versions(name)})
+        existing = {version.version for version in await self.versions(name)}
+        missing = sorted(set(weights) - existing)
         if missing:
             raise NotFound(f"there is no workflow {name}@{missing[0]} in this store")
         self._aliases.setdefault(name, {})[alias] = dict(weights)

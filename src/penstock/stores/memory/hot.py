@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from penstock.engine.events import AnyEvent
 from penstock.errors import Fenced, NotOpen
 from penstock.stores import codec
@@ -45,28 +47,13 @@ class MemoryHotStore:
         self.queue = _LeasedQueue(self)
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
-        partition_state = self._partitions[partition]
-        if (
-            partition_state.lease is not None
-            and partition_state.expires_at > self.now()
-            and partition_state.lease.owner != owner
-        ):
+        state = self._partitions[partition]
+        if state.lease is not None and state.expires_at > self.now() and state.lease.owner != owner:
             return None
-        partition_state.lease = Lease(
-            partition,
-            owner,
-            secrets.token_hex(8),
-            partition_state.commit_number,
-            partition_state.position,
-        )
-        partition_state.expires_at = self.now() + seconds
-        return Lease(
-            partition,
-            owner,
-            partition_state.lease.token,
-            partition_state.commit_number,
-            partition_state.position,
-        )
+        token = secrets.token_hex(8)
+        state.lease = Lease(partition, owner, token, state.commit_number, state.position)
+        state.expires_at = self.now() + seconds
+        return structs.replace(state.lease)
 
     async def renew(self, lease: Lease, seconds: float) -> bool:
         if not self._holds(lease.partition, lease.token):
@@ -84,7 +71,8 @@ class MemoryHotStore:
     def append_now(self, events: Iterable[AnyEvent]) -> None:
         for event in events:
             copy = codec.decode_event(codec.encode(event))
-            self._partitions[partition_of(event.execution_id, self.partitions)].inbox.append([copy])
+            partition = partition_of(event.execution_id, self.partitions)
+            self._partitions[partition].inbox.append([copy])
 
     async def receive(
         self, partition: int, after: int, limit: int, timeout_seconds: float
@@ -103,9 +91,8 @@ class MemoryHotStore:
 
     def stored(self, execution_id: str) -> Stored:
         record = codec.decode_record(self.records[execution_id])
-        return codec.fold(
-            record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())]
-        )
+        changes = [codec.decode_change(data) for data in self.changes.get(execution_id, ())]
+        return codec.fold(record, changes)
 
     async def commit(self, plan: CommitPlan) -> None:
         partition = self._partitions[plan.partition]
@@ -119,6 +106,7 @@ class MemoryHotStore:
             )
         # encoded before the first write: a commit that can't be encoded must leave nothing
         dead_letters = [codec.encode(dead_letter) for dead_letter in plan.dead_letters]
+
         partition.commit_number += 1
         partition.position = plan.position
         partition.inbox.trim(plan.position)
@@ -141,10 +129,9 @@ class MemoryHotStore:
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         timers = self._partitions[partition].timers
-        return sorted(
-            (execution_id for execution_id, at in timers.items() if at <= now),
-            key=lambda execution_id: timers[execution_id],
-        )[:limit]
+        due = [execution_id for execution_id, wake_at in timers.items() if wake_at <= now]
+        due.sort(key=lambda execution_id: timers[execution_id])
+        return due[:limit]
 
     async def next_due(self, partition: int) -> float | None:
         return min(self._partitions[partition].timers.values(), default=None)
@@ -156,15 +143,13 @@ class MemoryHotStore:
         return {execution_id for execution_id in execution_ids if execution_id in self.changes}
 
     def check_open(self) -> None:
-        """Until it is closed: nothing that comes afterwards would ever run."""
+        """Raises `NotOpen` after the store was closed."""
         if not self.is_open:
-            raise NotOpen(
-                "the store in memory has been closed; nothing would run what it is given now"
-            )
+            raise NotOpen("the store in memory has been closed; nothing would run from now on")
 
     async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
         self._members[name] = self.now() + seconds
-        return sorted(each for each, until in self._members.items() if until > self.now())
+        return sorted(member for member, until in self._members.items() if until > self.now())
 
     async def deregister(self, name: str) -> None:
         self._members.pop(name, None)
@@ -172,7 +157,7 @@ class MemoryHotStore:
     def check(self, partition: int, token: str) -> None:
         if not self._holds(partition, token):
             self.fenced += 1
-            raise Fenced(f"partition {partition} belongs to somebody else now")
+            raise Fenced(f"partition {partition} belongs to another owner now")
 
     def inbox_depth(self) -> int:
         return sum(len(partition_state.inbox) for partition_state in self._partitions)

@@ -15,8 +15,7 @@ class Inbox:
         self._events: deque[tuple[int, AnyEvent]] = deque()
         self._last = 0
         self._waiters: set[asyncio.Future[None]] = set()
-        """Usually the owner's; one that lost its lease and doesn't know it yet may wait here too.
-        """
+        """The owner's, and perhaps that of a former owner that doesn't know of its lost lease."""
 
     @property
     def last(self) -> int:
@@ -43,14 +42,18 @@ class Inbox:
         return list(islice(events, skipped, skipped + limit))
 
     def trim(self, position: int) -> list[AnyEvent]:
-        """Drop what is handled; answers it."""
-        events, handled = self._events, []
+        """Drop handled events, and answer them."""
+        events = self._events
+        handled: list[AnyEvent] = []
         while events and events[0][0] <= position:
             handled.append(events.popleft()[1])
         return handled
 
     async def wait(self, timeout_seconds: float) -> None:
-        """Until something is appended; a plain future and a timer, because `wait_for` costs more than the hop."""
+        """Wait until something is appended.
+
+        With a future and a timer, because `asyncio.wait_for` costs more than the rest of a task.
+        """
         if timeout_seconds <= 0:
             await asyncio.sleep(0)
             return

@@ -1,13 +1,13 @@
-"""A task queue in memory: queues by name, and for each worker the list of tasks that it has claimed.
+"""A task queue in memory: queues by name, and tasks that workers have claimed.
 
-The list of claimed tasks is the truth about who runs what. A task leaves it by a report, by being
-stopped, or because its worker was declared dead.
+The claims decide which worker runs which task. A claim ends by a report, by a stop of the task, or
+because its worker was declared dead.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING
@@ -29,13 +29,16 @@ class MemoryTaskQueue:
     def __init__(
         self, append: Callable[[Iterable[AnyEvent]], None], now: Callable[[], float]
     ) -> None:
-        self._append, self._now = append, now
-        self._waiting: dict[str, deque[tuple[Key, Task]]] = {}
-        self._ranked: dict[str, dict[int, deque[tuple[Key, Task]]]] = {}
-        """By queue and priority: the few tasks whose priority isn't 0."""
+        self._append = append
+        self._now = now
+        self._waiting: dict[str, Line] = {}
+        """Waiting tasks of priority 0, by queue."""
+        self._ranked: dict[str, dict[int, Line]] = {}
+        """Waiting tasks of other priorities, by queue and priority."""
         self._passed: dict[str, dict[tuple[int, str], Line]] = {}
-        """By queue, priority and handler: tasks that a worker of the queue met and whose handler it
-        doesn't have.
+        """Waiting tasks that a worker without their handler passed over.
+
+        By queue, and by priority and handler.
         """
         self._passed_at: dict[Key, float] = {}
         self._location_numbers = count(1)
@@ -49,7 +52,7 @@ class MemoryTaskQueue:
         self._waiters: dict[str, tuple[asyncio.Future[None], Collection[str]]] = {}
 
     def apply(self, plan: CommitPlan) -> None:
-        """Do with tasks what a commit decided, after it is durable."""
+        """Apply what a durable commit decided about tasks."""
         for execution_id in plan.paused:
             self.pause(execution_id)
         for execution_id in plan.resumed:
@@ -65,12 +68,11 @@ class MemoryTaskQueue:
         for task in tasks:
             key = key_of(task)
             if key in self._queued or key in self._claimed:
-                continue  # a task that is handed out again may be here already
+                continue  # a task that is queued again may be here already
             name = task.queue
             if task.priority:
-                self._ranked.setdefault(name, {}).setdefault(task.priority, deque()).append(
-                    (key, task)
-                )
+                by_priority = self._ranked.setdefault(name, {})
+                by_priority.setdefault(task.priority, deque()).append((key, task))
             else:
                 if name not in self._waiting:
                     self._waiting[name] = deque()
@@ -81,7 +83,7 @@ class MemoryTaskQueue:
             self._wake(names)
 
     def stop(self, stops: Iterable[Stop]) -> list[Stop]:
-        """Drop tasks that nobody waits for; answers those that a worker has claimed, so that it can be told."""
+        """Drop tasks that nobody waits for. Answers those that workers have claimed."""
         claimed: list[Stop] = []
         for stop in stops:
             key = key_of(stop)
@@ -102,7 +104,7 @@ class MemoryTaskQueue:
         self.enqueue(tasks)
 
     def forget(self, execution_id: str) -> None:
-        """The execution has ended."""
+        """Forget the tasks of an execution that has ended."""
         for task in self._paused.pop(execution_id, ()):
             self._queued.discard(key_of(task))
             self._stopped.discard(key_of(task))
@@ -118,22 +120,21 @@ class MemoryTaskQueue:
         while True:
             tasks = self._take(worker_id, queues, limit, handlers)
             if tasks:
-                # again: while it waited here it may have been declared dead, and what nobody counts
-                # nobody takes back
+                # again: it may have been declared dead while it waited here, and the reaper only
+                # takes tasks back from workers that it knows
                 self._beats.setdefault(worker_id, 0)
                 return tasks
+
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiters[worker_id] = (
-                waiter,
-                queues,
-            )  # not a copy: a worker may begin to serve more
+            # `queues` isn't copied: a worker may begin to serve more
+            self._waiters[worker_id] = (waiter, queues)
             try:
                 await waiter
             finally:
                 self._waiters.pop(worker_id, None)
 
     def begin(self, key: Key) -> None:
-        """Nothing is noted here: the list of claimed tasks outlives any one worker."""
+        """Nothing to note: the claims outlive any one worker."""
 
     async def claimed(self, worker_id: str) -> list[Task]:
         return [task for claimed_by, task in self._claimed.values() if claimed_by == worker_id]
@@ -168,7 +169,8 @@ class MemoryTaskQueue:
         claimed: Collection[Stop],
         handlers: Mapping[str, HandlerDefaults] | None = None,
     ) -> list[Stop]:
-        since = self._offers[worker_id].started_at if worker_id in self._offers else self._now()
+        last_offer = self._offers.get(worker_id)
+        since = self._now() if last_offer is None else last_offer.started_at
         self._offers[worker_id] = Offer(worker_id, queues, handlers, since)
         self._beats[worker_id] = self._beats.get(worker_id, 0) + 1
         return [stop for stop in claimed if not self._is_claimed_by(worker_id, stop)]
@@ -177,7 +179,7 @@ class MemoryTaskQueue:
         return list(self._offers.values())
 
     async def share_logs(self, texts: Mapping[Key, str]) -> None:
-        """Also forgets what is over: a worker that was declared dead takes nothing away."""
+        """Write live logs. Logs of tasks that aren't claimed any more are forgotten."""
         logs = {**self._logs, **texts}
         self._logs = {key: text for key, text in logs.items() if text and key in self._claimed}
 
@@ -194,9 +196,9 @@ class MemoryTaskQueue:
     def lose(
         self, worker_id: str, mine: Callable[[str], bool], *, interrupted: bool = False
     ) -> int:
-        """A dead worker's tasks (of executions that are `mine`) become `TaskLost`.
+        """Report a dead worker's tasks, of executions that are `mine`, as `TaskLost`.
 
-        `interrupted`: what a worker that was told to stop has stopped in the middle.
+        `interrupted` is for a worker that was told to stop, and stopped its tasks.
         """
         keys = [
             key
@@ -225,14 +227,15 @@ class MemoryTaskQueue:
         return len(self._queued) + len(self._claimed)
 
     async def depths(self) -> dict[str, tuple[int, int]]:
-        names = {*self._waiting, *self._ranked, *self._passed}
-        depths = {name: [sum(map(len, self._in_order(name, None))), 0] for name in names}
-        for _, task in self._claimed.values():
-            depths.setdefault(task.queue, [0, 0])[1] += 1
-        return {name: (waiting, running) for name, (waiting, running) in depths.items()}
+        waiting: dict[str, int] = {}
+        for name in {*self._waiting, *self._ranked, *self._passed}:
+            waiting[name] = sum(map(len, self._in_order(name, None)))
+        running = Counter(task.queue for _, task in self._claimed.values())
+        names = {*waiting, *running}
+        return {name: (waiting.get(name, 0), running[name]) for name in names}
 
-    def is_mine(self, partition: int) -> Callable[[str], bool]:  # noqa: ARG002 -- of a store with several
-        """Which executions belong to the partition."""
+    def is_mine(self, partition: int) -> Callable[[str], bool]:  # noqa: ARG002 -- there is one
+        """A function that tells whether an execution belongs to the partition."""
         return lambda _execution_id: True
 
     async def backlog(self, partition: int) -> list[Backlog]:
@@ -249,16 +252,18 @@ class MemoryTaskQueue:
         ]
 
     def _drop_stopped(self, line: Line) -> None:
-        """Tasks that nobody waits for, and that perhaps no worker ever meets."""
-        gone = self._stopped.intersection([key for key, _ in line]) if self._stopped else ()
-        if not gone:
+        """Drop stopped tasks of a line, which perhaps no worker would ever fetch."""
+        if not self._stopped:
             return
-        remaining = [(key, task) for key, task in line if key not in gone]
+        stopped = self._stopped.intersection([key for key, _ in line])
+        if not stopped:
+            return
+        remaining = [(key, task) for key, task in line if key not in stopped]
         line.clear()
         line.extend(remaining)
-        self._stopped.difference_update(gone)
-        self._queued.difference_update(gone)
-        for key in gone:
+        self._stopped.difference_update(stopped)
+        self._queued.difference_update(stopped)
+        for key in stopped:
             self._passed_at.pop(key, None)
 
     def check_owner(self, partition: int, token: str) -> None:
@@ -273,7 +278,8 @@ class MemoryTaskQueue:
         decide: Callable[[WaitingTask], TaskEvent | None],
     ) -> int:
         self.check_owner(partition, token)
-        mine, now = self.is_mine(partition), self._now()
+        mine = self.is_mine(partition)
+        now = self._now()
         events: list[AnyEvent] = []
         for queue, handler, line in list(self._lines()):
             if (queue, handler) != (backlog.queue, backlog.handler):
@@ -284,9 +290,8 @@ class MemoryTaskQueue:
                 event = None
                 if mine(task.execution_id):
                     seconds = now - self._passed_at.get(key, now)
-                    event = decide(
-                        WaitingTask(task, f"{queue}/{next(self._location_numbers)}", seconds)
-                    )
+                    location = f"{queue}/{next(self._location_numbers)}"
+                    event = decide(WaitingTask(task, location, seconds))
                 if event is None:
                     remaining.append((key, task))
                 else:
@@ -299,7 +304,7 @@ class MemoryTaskQueue:
         return len(events)
 
     def _lines(self) -> Iterator[tuple[str, str | None, Line]]:
-        """Everything that waits, by queue, and by handler where a worker has passed it over."""
+        """All lines of waiting tasks: queue, handler if the tasks were passed over, line."""
         for queue, line in self._waiting.items():
             yield queue, None, line
         for queue, ranked in self._ranked.items():
@@ -329,7 +334,7 @@ class MemoryTaskQueue:
         return taken
 
     def _pass_over(self, key: Key, task: Task) -> None:
-        """It waits where only workers look that have its handler."""
+        """Move a task to a line from which only workers with its handler fetch."""
         if key in self._stopped:
             self._stopped.discard(key)
             self._queued.discard(key)
@@ -340,7 +345,7 @@ class MemoryTaskQueue:
         self._wake({task.queue})
 
     def _in_order(self, name: str, handlers: Collection[str] | None) -> list[Line]:
-        """What waits in a queue for a worker with these handlers, the highest priority first."""
+        """Lines of a queue for a worker with these handlers, the highest priority first."""
         plain = self._waiting.get(name)
         if name not in self._ranked and name not in self._passed:
             return [plain] if plain else []
@@ -350,20 +355,21 @@ class MemoryTaskQueue:
         passed = {key: line for key, line in self._passed.pop(name, {}).items() if line}
         if passed:
             self._passed[name] = passed
+
         lines = [(priority, 0, line) for priority, line in ranked.items()]
         if plain:
             lines.append((0, 0, plain))
-        # of one priority what was passed over comes first: it has waited longer
+        # within a priority, tasks that were passed over come first: they have waited longer
         lines += [
             (priority, 1, line)
             for (priority, handler), line in passed.items()
             if handlers is None or handler in handlers
         ]
-        lines.sort(key=lambda each: each[:2], reverse=True)
+        lines.sort(key=lambda ranked_line: ranked_line[:2], reverse=True)
         return [line for _, _, line in lines]
 
     def on_given_up(self, key: Key) -> None:
-        """A worker no longer has the task, and no event will say so: it was stopped, or handed back."""
+        """Called when a claim ends without an event: the task was stopped, or given back."""
 
     def _may_run(self, key: Key, task: Task) -> bool:
         if self._paused and task.execution_id in self._paused:

@@ -9,9 +9,14 @@ from penstock.stores.postgres.texts import escaped, unescaped
 from penstock.stores.records import ApiKey, Scope
 
 PUT_KEY = """
-    INSERT INTO api_keys (id, name, scopes, hash, created_at, revoked_at) VALUES (%s, %s, %s, %s, %s, %s)
-    ON CONFLICT (id) DO UPDATE SET name = excluded.name, scopes = excluded.scopes, hash = excluded.hash,
+    INSERT INTO api_keys (id, name, scopes, hash, created_at, revoked_at)
+    VALUES (%s, %s, %s, %s, %s, %s)
+    ON CONFLICT (id) DO UPDATE SET
+      name = excluded.name, scopes = excluded.scopes, hash = excluded.hash,
       created_at = excluded.created_at, revoked_at = excluded.revoked_at
+"""
+SELECT_KEYS = """
+    SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id
 """
 
 _scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
@@ -28,12 +33,10 @@ class PostgresApiKeys:
             await connection.execute(PUT_KEY, values)
 
     async def keys(self) -> list[ApiKey]:
-        rows = await self._database.rows(
-            "SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id"
-        )
+        rows = await self._database.rows(SELECT_KEYS)
         return [
-            ApiKey(row[0], unescaped(row[1]), _scopes_decoder.decode(row[2]), *row[3:])
-            for row in rows
+            ApiKey(key_id, unescaped(name), _scopes_decoder.decode(scopes), *columns)
+            for key_id, name, scopes, *columns in rows
         ]
 
     async def revoke_key(self, key_id: str, now: float) -> bool:

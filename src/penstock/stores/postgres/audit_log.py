@@ -20,10 +20,11 @@ from penstock.stores.records import AuditLine, AuditSearch
 
 AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
 AUDIT_TYPES = ("float8", "text", "text", "text", "text", "text", "int4", "text")
-# The oldest stand first: when these are younger, so is the rest.
+# Lines are in the order of time: if the first ones are younger, so is the rest.
 FORGET_LINES = """
-    DELETE FROM audit
-    WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT %s) AS first WHERE at < %s)
+    DELETE FROM audit WHERE id IN (
+      SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT %s) AS first WHERE at < %s
+    )
 """
 
 
@@ -40,22 +41,21 @@ class PostgresAuditLog:
         conditions = list(_conditions(search))
         where = " AND ".join(text for text, _ in conditions) or "true"
         values = tuple(value for _, value in conditions)
+        statement = f"""
+            SELECT {AUDIT_COLUMNS}, id FROM audit WHERE {where} ORDER BY id DESC LIMIT %s
+        """  # noqa: S608 -- our own words
         rows = await self._database.rows(
-            f"SELECT {AUDIT_COLUMNS}, id FROM audit WHERE {where} ORDER BY id DESC LIMIT %s",  # noqa: S608 -- our own words
-            (*values, search.limit),
-            prepare=False,
-            seconds=SLOW_SECONDS,
+            statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS
         )
-        return [_line(row) for row in rows]
+        return [_decode_line(row) for row in rows]
 
     async def forget_audit(self, before: float, limit: int = 1000) -> int:
         return await self._database.change(FORGET_LINES, (limit, before))
 
 
 async def write_lines(connection: Connection, lines: Iterable[AuditLine]) -> None:
-    await copy_in(
-        connection, "audit", AUDIT_COLUMNS, AUDIT_TYPES, (_values(line) for line in lines)
-    )
+    rows = [_encode_line(line) for line in lines]
+    await copy_in(connection, "audit", AUDIT_COLUMNS, AUDIT_TYPES, rows)
 
 
 def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
@@ -70,7 +70,7 @@ def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
     return ((text, value) for text, value in wanted.items() if value is not None)
 
 
-def _values(line: AuditLine) -> Row:
+def _encode_line(line: AuditLine) -> Row:
     detail = msgspec.json.encode(line.detail).decode() if line.detail else None
     return (
         line.at,
@@ -84,7 +84,7 @@ def _values(line: AuditLine) -> Row:
     )
 
 
-def _line(row: Row) -> AuditLine:
+def _decode_line(row: Row) -> AuditLine:
     at, key_id, key_name, action, subject, address, status, detail, number = row
     line = AuditLine(
         at, key_id, unescaped(key_name), action, unescaped(subject), unescaped(address), status

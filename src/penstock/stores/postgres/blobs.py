@@ -1,4 +1,4 @@
-"""Large values in a table, by their hash: putting the same value twice is putting it once."""
+"""Blobs in a table of PostgreSQL, by their hash: the same value is stored once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from penstock.stores.postgres.database import SLOW_SECONDS, Database
 
 LARGE_BYTES = 1024 * 1024
 NO_DATA = b""
-"""What stands in the row of a value that is in an object store."""
+"""The data in the row of a value that is in an object store."""
 TOUCH_SECONDS = 3600.0
-"""A value that is put again is noted as used, at most so often."""
+"""How often `used_at` of a value that is put again is updated, at most."""
 NOW = "extract(epoch FROM clock_timestamp())"
 PUT = f"""
     INSERT INTO blobs (key, used_at, data) VALUES (%s, {NOW}, %b)
@@ -54,7 +54,8 @@ class PostgresBlobs:
         data = bytes(rows[0][0])
         if not data and blob.size:
             raise StoreError(
-                f"the blob {blob.key} is in an object store; set PENSTOCK_BLOBS as it was when it was put"
+                f"the blob {blob.key} is in an object store; "
+                "set PENSTOCK_BLOBS as it was when it was put"
             )
         return data
 
@@ -63,16 +64,18 @@ class PostgresBlobs:
 
 
 class ReferencedObjects:
-    """Large values in an object store, with a row for each in PostgreSQL: so retention knows which are used.
+    """Blobs in an object store, with a row for each in PostgreSQL.
 
-    The row comes first and the object second. Retention deletes an object while it has locked its row, so a value that
-    is put again at the same time waits for that, and is written after it.
+    From the rows, retention knows which objects are used. The row is written first and the object
+    second. Retention deletes an object while it has locked its row, so a value that is put again at
+    the same time waits for that, and is written afterwards.
     """
 
     def __init__(self, database: Database, objects: ObjectBlobs) -> None:
-        self._database, self._objects = database, objects
+        self._database = database
+        self._objects = objects
         self._before = PostgresBlobs(database)
-        """Where values are from before there was an object store."""
+        """Blobs from before there was an object store."""
 
     async def put(self, data: bytes) -> Blob:
         key = await _key_of(data)

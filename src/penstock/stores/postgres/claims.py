@@ -1,10 +1,11 @@
-"""Who runs a partition, and on which Redis server. A rebuild is decided here, and by one at a time.
+"""Claims of partitions: who runs a partition, and on which Redis server.
 
-A Redis whose replica was promoted may live on, and some roles may still be on it. Then each
-partition has a lease in both, and each owner takes the other's progress for a Redis that went back
-in time. So an owner claims its partition here too: on the server that the last claim was made on,
-at once (there the lease says who may); on another one only if the last holder is the same
-orchestrator, has given up, or hasn't been heard of for a while.
+A Redis whose replica was promoted may live on, and some roles may still be connected to it. Then
+each partition has a lease in both, and each owner takes the other's progress for a Redis that went
+back in time. So an owner claims its partition here too, and only one at a time can begin a rebuild.
+A claim on the same server as the last one succeeds at once (there the lease says who may). On
+another server it succeeds only if the last holder is the same orchestrator, has released its claim,
+or hasn't renewed it for a while.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ CLAIM = f"""
     UPDATE partitions SET term = term + 1, holder = %(holder)s, server = %(server)s, seen_at = {NOW}
     WHERE number = %(partition)s
       AND (server = %(server)s OR holder = %(holder)s OR seen_at < {NOW} - %(seconds)s)
-    RETURNING term, commit_number, CASE WHEN rebuilt_on <> server THEN ({NOW} - rebuilt_at)::float8 END
+    RETURNING term, commit_number,
+      CASE WHEN rebuilt_on <> server THEN ({NOW} - rebuilt_at)::float8 END
 """  # noqa: S608 -- our own words
 RENEW_CLAIM = f"UPDATE partitions SET seen_at = {NOW}, server = %s WHERE number = %s AND term = %s"  # noqa: S608
 RELEASE_CLAIM = "UPDATE partitions SET seen_at = 0 WHERE number = %s AND term = %s"
@@ -40,9 +42,8 @@ class PostgresClaims:
             "server": server_id,
             "seconds": CLAIM_SECONDS,
         }
-        rows = await self._database.rows(
-            CLAIM, values
-        )  # done twice, it gives a later term, and that one counts
+        # if it is run twice, the later term counts
+        rows = await self._database.rows(CLAIM, values)
         return Claim(*rows[0]) if rows else None
 
     async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
@@ -55,6 +56,6 @@ class PostgresClaims:
         rows = await self._database.rows(BEGIN_REBUILD, (commit_number, partition, term))
         if not rows:
             raise Fenced(
-                f"partition {partition} was claimed by another owner; it isn't built again here"
+                f"partition {partition} was claimed by another owner; it isn't rebuilt here"
             )
         return int(rows[0][0])

@@ -26,7 +26,7 @@ class PostgresColdStore(
     PostgresCopies,
     PostgresClaims,
 ):
-    """`penstock.stores.cold.ColdStore` without the feed, which is Redis's, and `tiering.ColdTier`."""
+    """A `stores.cold.ColdStore` without the commit feed, which is in Redis, and a `ColdTier`."""
 
     def __init__(
         self,
@@ -56,26 +56,34 @@ class PostgresColdStore(
             part.__init__(self, self.database)
 
     async def open(self) -> None:
-        """Raises `StoreUnavailable`, `SchemaMismatch`, or `SettingsError` for a wrong number of partitions."""
+        """Connect, and check the schema.
+
+        Raises `StoreUnavailable`, `SchemaMismatch`, or `SettingsError` for a wrong number of
+        partitions.
+        """
         where = self.database.where
         try:
-            found = await self.database.rows(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608 -- our own name
+            rows = await self.database.rows(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608
         except SchemaMismatch:  # there is no such table
-            found = []
-        check_schema(found[0][0] if found else None, where)
+            rows = []
+        check_schema(rows[0][0] if rows else None, where)
+
         meta: dict[str, str] = dict(await self.database.rows("SELECT key, value FROM meta"))
         if not meta.keys() >= {"store_id", "partitions"}:
             raise SchemaMismatch(f"{where} has been emptied; {MIGRATE}")
-        self.store_id, self.partitions = meta["store_id"], int(meta["partitions"])
+        self.store_id = meta["store_id"]
+        self.partitions = int(meta["partitions"])
         check_partitions(self._wanted, self.partitions, where)
 
     async def close(self) -> None:
         await self.database.close()
 
 
-def check_partitions(wanted: int | None, found: int, where: str) -> None:
-    if wanted is not None and wanted != found:
+def check_partitions(setting: int | None, stored: int, where: str) -> None:
+    """Raises `SettingsError` if the setting isn't the database's number of partitions."""
+    if setting is not None and setting != stored:
         raise SettingsError(
-            f"{where} was made with {found} partitions, which can't be changed, and the setting says {wanted}; "
+            f"{where} was made with {stored} partitions, which can't be changed, "
+            f"and the setting says {setting}; "
             "leave PENSTOCK_PARTITIONS out, or use another database"
         )

@@ -1,14 +1,16 @@
-"""What comes from the hot store: archives of what has ended, checkpoints of what runs, dead letters."""
+"""Copies from the hot store: archives, checkpoints and dead letters."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 from psycopg import AsyncCursor
 
 from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
+from penstock.stores.base import Intent
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
 from penstock.stores.postgres.intents import INSERT_USES, record_intents_again
@@ -23,33 +25,39 @@ from penstock.stores.tiering import (
     intent_from,
 )
 
-PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
+PENDING = str(ExecutionState.PENDING)
+RUNNING = str(ExecutionState.RUNNING)
 
-# First of all: whoever else copies for this partition waits here, and not in the middle.
+# Locked first: another process that copies for this partition waits here, and not in the middle.
 LOCK_PARTITION = "SELECT commit_number, term FROM partitions WHERE number = %s FOR UPDATE"
-# Generations too: after an older copy of this database was put back, the hot store has later ones
+# Generations too: after an older backup of this database was restored, the hot store has later ones
 # than it knows.
 RAISE_NUMBER = """
     UPDATE partitions SET commit_number = greatest(commit_number, %(number)s),
       generation = greatest(generation, %(generation)s)
     WHERE number = %(partition)s
 """
-# By what it is not: where nearly everything has ended, the planner would rather read all that has
-# not, for each batch again, from the index of states. Now it has nothing but the ids to go by.
+# Not `IN` the other states: where nearly all executions have ended, the planner would read all that
+# haven't from the index of states, for each batch again. So it has only the ids to go by.
 HAS_NOT_ENDED = "executions.state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
 UPDATE_ROWS = f"""
-    UPDATE executions SET state = copy.state, started_at = copy.started_at, ended_at = copy.ended_at,
-      error = copy.error, error_node = copy.error_node, generation = copy.generation, revision = copy.revision
-    FROM unnest(%b::text[], %b::text[], %b::float8[], %b::float8[], %b::bytea[], %b::text[], %b::int4[], %b::int8[])
-      AS copy (id, state, started_at, ended_at, error, error_node, generation, revision)
+    UPDATE executions SET
+      state = copy.state, started_at = copy.started_at, ended_at = copy.ended_at,
+      error = copy.error, error_node = copy.error_node,
+      generation = copy.generation, revision = copy.revision
+    FROM unnest(
+      %b::text[], %b::text[], %b::float8[], %b::float8[],
+      %b::bytea[], %b::text[], %b::int4[], %b::int8[]
+    ) AS copy (id, state, started_at, ended_at, error, error_node, generation, revision)
     WHERE executions.id = copy.id AND {HAS_NOT_ENDED}
       AND (executions.generation, executions.revision) < (copy.generation, copy.revision)
 """  # noqa: S608 -- our own words
-# of an execution that has ended only the changes up to that end
+# Of an execution that has ended, only the changes up to that end.
 PUT_ARCHIVES = f"""
     INSERT INTO archives AS old (n, generation, revision, changes)
     SELECT n, copy.generation, copy.revision, copy.changes
-    FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::bytea[]) AS copy (id, generation, revision, changes)
+    FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::bytea[])
+      AS copy (id, generation, revision, changes)
     JOIN executions ON executions.id = copy.id AND executions.generation = copy.generation
       AND ({HAS_NOT_ENDED} OR executions.revision = copy.revision)
     ON CONFLICT (n) DO UPDATE
@@ -61,7 +69,7 @@ PUT_REPORTS = """
     FROM unnest(%b::text[], %b::text[]) AS new (id, report) JOIN executions USING (id)
     ON CONFLICT (n) DO UPDATE SET report = excluded.report
 """
-# its execution may have been retried before this came: then that was seen to
+# The execution may have been retried before the dead letter arrived: then it is closed already.
 PUT_DEAD_LETTERS = """
     INSERT INTO letters (n, mark, handler, category, letter, closed, closed_at, retried_as)
     SELECT n, new.mark, new.handler, new.category, new.letter, retry.how, retry.created_at, retry.id
@@ -69,7 +77,8 @@ PUT_DEAD_LETTERS = """
       AS new (id, mark, handler, category, letter, ordinal)
     JOIN executions USING (id)
     LEFT JOIN LATERAL (
-      SELECT 'retried' AS how, created_at, id FROM executions WHERE retry_of = new.id ORDER BY n LIMIT 1
+      SELECT 'retried' AS how, created_at, id FROM executions
+      WHERE retry_of = new.id ORDER BY n LIMIT 1
     ) AS retry ON true
     WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
     ORDER BY ordinal ON CONFLICT DO NOTHING
@@ -79,7 +88,8 @@ SELECT_WITHOUT_ROW = """
     WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.id = given.id)
 """
 SELECT_UNFINISHED = f"""
-    SELECT id, greatest(executions.generation, 1), changes FROM executions LEFT JOIN archives USING (n)
+    SELECT id, greatest(executions.generation, 1), changes
+    FROM executions LEFT JOIN archives USING (n)
     WHERE partition = %s AND {SHOULD_RUN} AND id > %s ORDER BY id LIMIT %s
 """  # noqa: S608 -- our own words
 
@@ -97,27 +107,30 @@ class PostgresCopies:
         cold_number: int = 0,
         term: int | None = None,
     ) -> Written:
-        newest = max(
-            (copy.summary.generation for copy in copies if copy.summary is not None), default=0
-        )
-        raised = {"partition": partition, "number": commit_number, "generation": newest}
+        generations = [copy.summary.generation for copy in copies if copy.summary is not None]
+        raised = {
+            "partition": partition,
+            "number": commit_number,
+            "generation": max(generations, default=0),
+        }
         async with self._database.transaction(SLOW_SECONDS) as connection:
             cursor = await connection.execute(LOCK_PARTITION, (partition,), binary=True)
-            found, found_term = await cursor.fetchone() or (0, 0)
-            check_term(partition, term, found_term)
-            check_numbers(partition, commit_number, cold_number, found)
+            stored_number, stored_term = await cursor.fetchone() or (0, 0)
+            check_term(partition, term, stored_term)
+            check_numbers(partition, commit_number, cold_number, stored_number)
+
             async with connection.pipeline():
                 await connection.execute(RAISE_NUMBER, raised)
                 update = await _write(connection, copies)
             if update is not None and update.rowcount == len(copies):
                 return Written()
-            # the others are there in a newer state, or only their dead letters came, or they have no row
+            # a copy that updated no row is outdated, or has only dead letters, or has no row
             return await _write_again(connection, partition, copies)
 
     async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
-        """Write executions' rows that are missing, from the hot store's copies of them.
+        """Write rows of executions that are missing, from the hot store's copies of them.
 
-        What there is stays as it is.
+        Existing rows stay as they are.
         """
         async with self._database.transaction(SLOW_SECONDS) as connection:
             return await _write_again(connection, partition, copies)
@@ -134,28 +147,29 @@ class PostgresCopies:
         ]
 
 
-Told = tuple[Summary, list[bytes]]
+MergedCopy = tuple[Summary, list[bytes]]
+"""An execution's newest summary and its changes."""
 
 
 async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[Row] | None:
-    """Write executions' changes and their dead letters.
+    """Write executions' summaries, changes, reports and dead letters.
 
-    Answers the update of the rows, if there was one.
-
-    Its row count is known when the pipeline has ended, if this is in one.
+    Answers the update of the rows, if there was one. In a pipeline, its row count is known when the
+    pipeline has ended.
     """
-    told, update = _merged(copies), None
-    if told:
-        update = await connection.execute(UPDATE_ROWS, _row_columns(told), prepare=True)
-        await _put_changes(
-            connection, {execution_id: copy for execution_id, copy in told.items() if copy[1]}
-        )
+    merged = _merge(copies)
+    update = None
+    if merged:
+        update = await connection.execute(UPDATE_ROWS, _row_columns(merged), prepare=True)
+        with_changes = {id_: copy for id_, copy in merged.items() if copy[1]}
+        await _put_changes(connection, with_changes)
+
     reports = {copy.execution_id: copy.report for copy in copies if copy.report}
     if reports:
-        await connection.execute(
-            PUT_REPORTS, (list(reports), [report.decode() for report in reports.values()])
-        )
-    dead_letters = [dead_letter for copy in copies for dead_letter in copy.dead_letters]
+        texts = [report.decode() for report in reports.values()]
+        await connection.execute(PUT_REPORTS, (list(reports), texts))
+
+    dead_letters = list(chain.from_iterable(copy.dead_letters for copy in copies))
     if dead_letters:
         await connection.execute(PUT_DEAD_LETTERS, _dead_letter_columns(dead_letters))
     return update
@@ -166,90 +180,94 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
     if not ids:
         return Written()
     cursor = await connection.execute(SELECT_WITHOUT_ROW, (ids,), binary=True)
-    without = {row[0] for row in await cursor.fetchall()}
-    if not without:
+    without_row = {row[0] for row in await cursor.fetchall()}
+    if not without_row:
         return Written()
-    intents = {
-        copy.execution_id: intent_from(copy.changes)
-        for copy in copies
-        if copy.execution_id in without
-    }
-    found = {execution_id: intent for execution_id, intent in intents.items() if intent is not None}
-    await record_intents_again(connection, partition, list(found.values()))
-    await _write(connection, [copy for copy in copies if copy.execution_id in found])
-    return Written(sorted(found), sorted(without - found.keys()))
+
+    # of several copies of an execution, the last one counts
+    changes = {c.execution_id: c.changes for c in copies if c.execution_id in without_row}
+    intents: dict[str, Intent] = {}
+    for execution_id, execution_changes in changes.items():
+        intent = intent_from(execution_changes)
+        if intent is not None:
+            intents[execution_id] = intent
+    await record_intents_again(connection, partition, list(intents.values()))
+    await _write(connection, [copy for copy in copies if copy.execution_id in intents])
+    return Written(sorted(intents), sorted(without_row - intents.keys()))
 
 
-def _merged(copies: Sequence[Copy]) -> dict[str, Told]:
-    """Copies, one for each execution: the last, as if they came one after another.
-
-    Its changes are all that there are.
-    """
-    told: dict[str, Told] = {}
+def _merge(copies: Sequence[Copy]) -> dict[str, MergedCopy]:
+    """One copy for each execution, as if its copies were written one after another."""
+    merged: dict[str, MergedCopy] = {}
     for copy in copies:
         summary = copy.summary
         if summary is None:
             continue
-        before, changes = told.get(copy.execution_id, (None, []))
-        if before is not None and not _replaces(summary, before):
-            told[copy.execution_id] = (before, changes or copy.changes)
+        earlier, changes = merged.get(copy.execution_id, (None, []))
+        if earlier is not None and not _replaces(summary, earlier):
+            merged[copy.execution_id] = (earlier, changes or copy.changes)
         else:
-            told[copy.execution_id] = (summary, copy.changes or changes)
-    return told
+            merged[copy.execution_id] = (summary, copy.changes or changes)
+    return merged
 
 
-def _replaces(summary: Summary, before: Summary) -> bool:
-    newer = (summary.generation, summary.revision) > (before.generation, before.revision)
-    return newer and not before.has_ended
+def _replaces(summary: Summary, earlier: Summary) -> bool:
+    is_newer = (summary.generation, summary.revision) > (earlier.generation, earlier.revision)
+    return is_newer and not earlier.has_ended
 
 
-def _row_columns(told: dict[str, Told]) -> list[list[object]]:
-    summaries = [summary for summary, _ in told.values()]
-    return [
-        list(told),
-        # a row that is PENDING waits for its trigger, and this one has begun
-        [RUNNING if summary.state == PENDING else summary.state for summary in summaries],
-        [summary.started_at for summary in summaries],
-        [summary.finished_at for summary in summaries],
-        [None if summary.error is None else codec.encode(summary.error) for summary in summaries],
-        [
-            None if summary.error_node_id is None else escaped(summary.error_node_id)
-            for summary in summaries
-        ],
-        [summary.generation for summary in summaries],
-        [summary.revision for summary in summaries],
-    ]
+def _row_columns(merged: dict[str, MergedCopy]) -> list[list[object]]:
+    rows = [_summary_row(execution_id, copy[0]) for execution_id, copy in merged.items()]
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
-async def _put_changes(connection: Connection, told: dict[str, Told]) -> None:
-    if not told:
+def _summary_row(execution_id: str, summary: Summary) -> Row:
+    error = summary.error
+    error_node_id = summary.error_node_id
+    return (
+        execution_id,
+        # a row that is PENDING waits for its trigger, and this execution has begun
+        RUNNING if summary.state == PENDING else summary.state,
+        summary.started_at,
+        summary.finished_at,
+        None if error is None else codec.encode(error),
+        None if error_node_id is None else escaped(error_node_id),
+        summary.generation,
+        summary.revision,
+    )
+
+
+async def _put_changes(connection: Connection, merged: dict[str, MergedCopy]) -> None:
+    if not merged:
         return
-    data = [codec.encode(changes) for _, changes in told.values()]
-    generations = [summary.generation for summary, _ in told.values()]
-    revisions = [summary.revision for summary, _ in told.values()]
-    await connection.execute(PUT_ARCHIVES, (list(told), generations, revisions, data), prepare=True)
-    uses = [
-        (key, execution_id)
-        for execution_id, changes in zip(told, data, strict=True)
-        for key in blob_keys(changes)
-    ]
-    if uses:
-        await connection.execute(
-            INSERT_USES, ([key for key, _ in uses], [execution_id for _, execution_id in uses])
-        )
+    data = [codec.encode(changes) for _, changes in merged.values()]
+    generations = [summary.generation for summary, _ in merged.values()]
+    revisions = [summary.revision for summary, _ in merged.values()]
+    await connection.execute(
+        PUT_ARCHIVES, (list(merged), generations, revisions, data), prepare=True
+    )
+
+    used_keys: list[str] = []
+    used_by: list[str] = []
+    for execution_id, changes in zip(merged, data, strict=True):
+        for key in blob_keys(changes):
+            used_keys.append(key)
+            used_by.append(execution_id)
+    if used_keys:
+        await connection.execute(INSERT_USES, (used_keys, used_by))
 
 
 def _dead_letter_columns(dead_letters: Sequence[DeadLetter]) -> list[list[object]]:
-    return [
-        [dead_letter.execution_id for dead_letter in dead_letters],
-        [
-            digest(dead_letter.execution_id, dead_letter.node_id, dead_letter.at)
-            for dead_letter in dead_letters
-        ],
-        [escaped(dead_letter.handler) for dead_letter in dead_letters],
-        [
-            escaped(dead_letter.attempts[-1].error.category) if dead_letter.attempts else ""
-            for dead_letter in dead_letters
-        ],
-        [codec.encode(dead_letter) for dead_letter in dead_letters],
-    ]
+    rows = [_dead_letter_row(dead_letter) for dead_letter in dead_letters]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _dead_letter_row(dead_letter: DeadLetter) -> Row:
+    attempts = dead_letter.attempts
+    return (
+        dead_letter.execution_id,
+        digest(dead_letter.execution_id, dead_letter.node_id, dead_letter.at),
+        escaped(dead_letter.handler),
+        escaped(attempts[-1].error.category) if attempts else "",
+        codec.encode(dead_letter),
+    )

@@ -1,56 +1,64 @@
-"""Counting executions and dead letters in the database, never more rows than were asked for.
+"""Counting executions and dead letters in PostgreSQL, and never more rows than the limit.
 
-`n` counts up one by one, so the newest `limit` executions are those above the greatest one less
-`limit`: a part of the primary key, which is found without a look at how many there are. Where
-numbers were left out, it is a few less. Often a window has far fewer: a look at one row here and
-there says where it begins, give or take as many rows again.
+`n` counts up one by one, so the newest `limit` executions are those above `max(n) - limit`: a part
+of the primary key, which is found without counting rows. Where numbers were left out, it is a few
+less. Often a window has far fewer executions: reading single rows at growing distances tells where
+it begins, give or take as many rows again.
 """
 
 from __future__ import annotations
-
-from itertools import takewhile
 
 from penstock.engine.states import ExecutionState
 from penstock.stores.postgres.database import SLOW_SECONDS, Database, Row
 from penstock.stores.records import CountRow, Counts, Window
 
-PENDING, RUNNING, PAUSED = (
-    str(ExecutionState.PENDING),
-    str(ExecutionState.RUNNING),
-    str(ExecutionState.PAUSED),
-)
+PENDING = str(ExecutionState.PENDING)
+RUNNING = str(ExecutionState.RUNNING)
+PAUSED = str(ExecutionState.PAUSED)
 SHOWN = "CASE WHEN state = 'RUNNING' AND generation = 0 THEN 'PENDING' ELSE state END"
 FIRST_STEP = 1000
 SKEW_SECONDS = 60.0
-"""What stands before a row that is older than the window by this is older than the window,
-whoever's clock it was.
+"""How much clocks may differ: rows before one that is older than the window by this are older too.
 """
 SELECT_AFTER = """
     WITH last AS (SELECT coalesce(max(n), 0) AS n FROM executions)
     SELECT last.n - coalesce((
       SELECT min(step) FROM unnest(%(steps)s::bigint[]) AS step WHERE %(before)s > coalesce(
-        (SELECT created_at FROM executions WHERE executions.n <= last.n - step ORDER BY executions.n DESC LIMIT 1),
+        (
+          SELECT created_at FROM executions WHERE executions.n <= last.n - step
+          ORDER BY executions.n DESC LIMIT 1
+        ),
         '-infinity')
     ), %(limit)s) FROM last
 """
-# The time is compared so that no plan begins with the index by_time: what isn't summarized in that
-# yet is read whole.
+# The time is compared in a way that keeps the planner from the index by_time: pages that it hasn't
+# summarized yet would be read as a whole.
 SELECT_CREATED = f"""
     SELECT workflow, {SHOWN} AS shown,
-      least(floor((created_at - %(since)s) / %(width)s)::bigint, %(buckets)s - 1) AS bucket, count(*), max(id)
-    FROM executions WHERE n > %(after)s AND created_at - %(since)s >= 0 GROUP BY workflow, shown, bucket
+      least(floor((created_at - %(since)s) / %(width)s)::bigint, %(buckets)s - 1) AS bucket,
+      count(*), max(id)
+    FROM executions WHERE n > %(after)s AND created_at - %(since)s >= 0
+    GROUP BY workflow, shown, bucket
 """  # noqa: S608 -- our own words
 SELECT_BEFORE = "SELECT created_at FROM executions WHERE n <= %s ORDER BY n DESC LIMIT 1"
 SELECT_ACTIVE = f"""
     SELECT {SHOWN} AS shown, count(*) FROM (
-      (SELECT state, generation FROM executions WHERE state = 'PENDING' ORDER BY n DESC LIMIT %(limit)s) UNION ALL
-      (SELECT state, generation FROM executions WHERE state = 'RUNNING' ORDER BY n DESC LIMIT 2 * %(limit)s) UNION ALL
-      (SELECT state, generation FROM executions WHERE state = 'PAUSED' ORDER BY n DESC LIMIT %(limit)s)
+      (
+        SELECT state, generation FROM executions WHERE state = 'PENDING'
+        ORDER BY n DESC LIMIT %(limit)s
+      ) UNION ALL (
+        SELECT state, generation FROM executions WHERE state = 'RUNNING'
+        ORDER BY n DESC LIMIT 2 * %(limit)s
+      ) UNION ALL (
+        SELECT state, generation FROM executions WHERE state = 'PAUSED'
+        ORDER BY n DESC LIMIT %(limit)s
+      )
     ) AS active GROUP BY shown
 """  # noqa: S608 -- our own words
 SELECT_UNHEARD = """
     SELECT id, workflow, created_at FROM (
-      SELECT id, workflow, created_at, generation FROM executions WHERE state = 'RUNNING' ORDER BY n DESC LIMIT %s
+      SELECT id, workflow, created_at, generation FROM executions
+      WHERE state = 'RUNNING' ORDER BY n DESC LIMIT %s
     ) AS newest WHERE generation = 0
 """
 COUNT_UNFINISHED = """
@@ -75,34 +83,35 @@ class PostgresCounts:
         }
         rows = await self._database.rows(SELECT_CREATED, values, seconds=SLOW_SECONDS)
         before = await self._database.rows(SELECT_BEFORE, (after,), seconds=SLOW_SECONDS)
-        return Counts(
-            [CountRow(*row) for row in rows],
-            truncated=bool(before) and before[0][0] >= window.since,
-        )
+        is_truncated = bool(before) and before[0][0] >= window.since
+        return Counts([CountRow(*row) for row in rows], truncated=is_truncated)
 
     async def _after(self, since: float, limit: int) -> int:
-        """A number behind which are at most `limit` executions, and all of the window's if they are so few."""
-        steps = list(
-            takewhile(lambda step: step < limit, (FIRST_STEP << number for number in range(63)))
-        )
+        """A number behind which there are at most `limit` executions.
+
+        They are all executions of the window, if it has no more than that.
+        """
+        steps: list[int] = []
+        step = FIRST_STEP
+        while step < limit:
+            steps.append(step)
+            step *= 2
         values = {"steps": steps, "before": since - SKEW_SECONDS, "limit": limit}
-        return int((await self._database.rows(SELECT_AFTER, values, seconds=SLOW_SECONDS))[0][0])
+        rows = await self._database.rows(SELECT_AFTER, values, seconds=SLOW_SECONDS)
+        return int(rows[0][0])
 
     async def count_active(self, limit: int) -> dict[str, int]:
-        return {state: min(count, limit) for state, count in (await self.heard_of(limit)).items()}
+        counts = await self.heard_of(limit)
+        return {state: min(count, limit) for state, count in counts.items()}
 
     async def heard_of(self, limit: int) -> dict[str, int]:
-        """Active executions by state, as `count_active`, without its limit.
-
-        Up to three times as many.
-        """
-        found: dict[str, int] = dict(
-            await self._database.rows(SELECT_ACTIVE, {"limit": limit}, seconds=SLOW_SECONDS)
-        )
-        return {state: found.get(state, 0) for state in (PENDING, RUNNING, PAUSED)}
+        """Active executions by state, as `count_active`, but up to three times the limit."""
+        rows = await self._database.rows(SELECT_ACTIVE, {"limit": limit}, seconds=SLOW_SECONDS)
+        counts: dict[str, int] = dict(rows)
+        return {state: counts.get(state, 0) for state in (PENDING, RUNNING, PAUSED)}
 
     async def unheard(self, limit: int) -> list[Row]:
-        """Executions, the newest, that should run and have no copy: id, workflow, `created_at`."""
+        """The newest executions that should run and have no copy: id, workflow, `created_at`."""
         return await self._database.rows(SELECT_UNHEARD, (limit,), seconds=SLOW_SECONDS)
 
     async def count_unfinished(self) -> dict[str, int]:

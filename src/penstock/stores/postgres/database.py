@@ -1,7 +1,4 @@
-"""Connections to PostgreSQL: a few, kept open, each used by one call at a time.
-
-No call waits for ever.
-"""
+"""A pool of connections to PostgreSQL, each used by one call at a time. No call waits for ever."""
 
 from __future__ import annotations
 
@@ -35,31 +32,21 @@ NUMBER_MAX = 2**63 - 1
 """A number that is greater than this is greater than any in the database."""
 CONNECTIONS = 8
 IDLE_SECONDS = 30.0
-"""How long a connection that nobody uses is kept: the server has few, and workers rarely use
-theirs.
-"""
+"""How long an idle connection stays open: the server has few, and workers rarely use theirs."""
 TRIES = 3
-"""For what may be made again, on connections that break: one that breaks so often is none."""
+"""How often a repeatable call is made, on connections that break."""
 CALL_SECONDS = 4.0
-"""For the whole of a call, with the wait for a free connection: whoever calls can say so while
-others still wait.
+"""The time limit of a call, with the wait for a free connection.
 
-A server that says nothing any more, behind a connection that stays open, is noticed by nothing
-else.
+Nothing else notices a server that is silent behind a connection that stays open.
 """
 SLOW_SECONDS = 30.0
-"""For calls that move or look through much, and that nobody waits for in a hurry."""
+"""The time limit of calls that read or write much, and for which nobody waits in a hurry."""
 CONNECT_SECONDS = 3.0
 CANCEL_SECONDS = 1.0
-"""How long a call that was given up waits for the server to hear of it.
-
-Then the connection is cut.
-"""
+"""How long a cancelled call tries to tell the server so, before its connection is cut."""
 PROBE_SECONDS = 1.0
-"""While the server is silent, how often it is asked whether it is back.
-
-Nobody else waits for it meanwhile.
-"""
+"""How often a silent server is asked whether it is back. Other calls are refused meanwhile."""
 DEFAULTS = {
     "application_name": "penstock",
     "connect_timeout": "3",
@@ -69,29 +56,33 @@ DEFAULTS = {
     "tcp_user_timeout": "5000",
 }
 # A process that is stopped in mid-transaction holds its locks no longer than 30 s. Sequential scans
-# are never what is wanted here, and a plan that was made while a table was empty would keep one;
-# with the default price of a random page (a turning disk's) the planner would rather read a large
-# part of a table in order than a page from the right index.
+# are never right here, and a plan that was made while a table was empty would use one. With the
+# default cost of a random page (that of a hard disk) the planner would read a large part of a table
+# in order, and not a page from the right index.
 PREPARE = """
-    SELECT set_config('statement_timeout', '20s', false), set_config('enable_seqscan', 'off', false),
-           set_config('random_page_cost', '1.1', false),
-           set_config('idle_in_transaction_session_timeout', '30s', false)
+    SELECT
+      set_config('statement_timeout', '20s', false),
+      set_config('enable_seqscan', 'off', false),
+      set_config('random_page_cost', '1.1', false),
+      set_config('idle_in_transaction_session_timeout', '30s', false)
 """
 
 
 def conninfo(database_url: str) -> str:
     """The connection string for psycopg. Raises `SettingsError`, which shows no password."""
-    shown = hide_password(database_url)
+    without_password = hide_password(database_url)
     if not database_url.startswith(("postgresql://", "postgres://")):
         raise SettingsError(
-            f"the database {shown!r} can't be opened; use postgresql://USER:PASSWORD@HOST:PORT/NAME"
+            f"the database {without_password!r} can't be opened; "
+            "use postgresql://USER:PASSWORD@HOST:PORT/NAME"
         )
     try:
         return make_conninfo("", **{**DEFAULTS, **conninfo_to_dict(database_url)})
     except psycopg.Error:  # its text may quote a part of the password
         raise SettingsError(
-            f"the database {shown!r} can't be read; use postgresql://USER:PASSWORD@HOST:PORT/NAME, with %-escapes for "
-            "anything else than letters and digits in the password"
+            f"the database {without_password!r} can't be read; "
+            "use postgresql://USER:PASSWORD@HOST:PORT/NAME, "
+            "with %-escapes for anything else than letters and digits in the password"
         ) from None
 
 
@@ -99,16 +90,16 @@ class HastyConnection(AsyncConnection[Row]):
     """A connection whose cancelled calls end within a second or so, even on a silent server."""
 
     async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 -- psycopg's own
-        """Asked by psycopg when a call is cancelled.
+        """Cancel the running statement; psycopg calls this when a call is cancelled.
 
-        Without this it waits ten seconds for a silent server.
+        Without this method it waits ten seconds for a silent server.
         """
         asyncio.get_running_loop().call_later(CANCEL_SECONDS, _hang_up, self)
         await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
 
 
 def _hang_up(connection: Connection) -> None:
-    """Cut the connection: whoever waits for an answer on it is told so at once."""
+    """Cut the connection, so that the call that waits for an answer on it fails at once."""
     if not connection.closed:
         with (
             contextlib.suppress(OSError),
@@ -122,14 +113,13 @@ class Database:
         self._conninfo = conninfo(database_url)
         self.where = hide_password(database_url)
         self._idle: deque[tuple[Connection, float]] = deque()
-        """With the time since when; the last that was used is used next, so that the others grow
-        old.
+        """Idle connections, and since when. The last one is used next, so that the first grow old.
         """
         self._pruning: asyncio.TimerHandle | None = None
         self._room = asyncio.Semaphore(CONNECTIONS)
         self._closed = False
         self._is_silent = False
-        """The last call wasn't answered in time, nor was a new connection since."""
+        """Whether the last call wasn't answered in time, and no new connection since."""
         self._probing: asyncio.Task[None] | None = None
         self._in_use: set[Connection] = set()
 
@@ -145,14 +135,15 @@ class Database:
 
     @asynccontextmanager
     async def connection(self, seconds: float | None = None) -> AsyncIterator[Connection]:
-        """A connection in autocommit mode, for so long at most.
+        """A connection in autocommit mode, for at most `seconds`.
 
-        What psycopg raises inside becomes a `StoreError`.
+        Errors of psycopg become a `StoreError`.
         """
         if self._is_silent:
             raise StoreUnavailable(f"{self.where} doesn't answer")
         timeout_seconds = CALL_SECONDS if seconds is None else seconds
-        cancelled, broken = _times_cancelled(), False
+        cancelled = _times_cancelled()
+        broken = False
         limit = asyncio.timeout(timeout_seconds)
         doubt = asyncio.get_running_loop().call_later(CALL_SECONDS, self._doubt)
         try:
@@ -165,9 +156,8 @@ class Database:
                     broken = connection.broken
                     await self._give_back(connection)
                     raise
-                except (
-                    BaseException
-                ):  # cancelled: what the server still sends would answer the next call
+                except BaseException:
+                    # cancelled: a late answer would be taken for that of the next call
                     await connection.close()
                     raise
                 finally:
@@ -178,13 +168,11 @@ class Database:
                 f"{self.where} hasn't answered for {timeout_seconds:g} s"
             ) from error
         except (psycopg.Error, UnicodeEncodeError) as error:
-            if (
-                _times_cancelled() > cancelled
-            ):  # its connection broke while it ended: whoever retries would never end
+            # the connection broke while the call was cancelled: a caller that retries wouldn't end
+            if _times_cancelled() > cancelled:
                 raise asyncio.CancelledError from error
-            if (
-                limit.expired()
-            ):  # and its connection was cut before the server heard that it was given up
+            # the connection was cut before the server could be told to cancel the call
+            if limit.expired():
                 raise StoreUnavailable(
                     f"{self.where} hasn't answered for {timeout_seconds:g} s"
                 ) from error
@@ -193,14 +181,14 @@ class Database:
             doubt.cancel()
 
     def _doubt(self) -> None:
-        """A call takes long: it is a slow one, or the server is silent."""
+        """Probe the server, because a call takes long: it is slow, or the server is silent."""
         if self._probing is None and not self._closed:
             self._probing = asyncio.create_task(self._probe())
 
     async def _probe(self) -> None:
         """Probe the server until it answers a new connection.
 
-        The others needn't wait until then, each for itself.
+        Until then all other calls are refused, so that each needn't wait for its own timeout.
         """
         while not await self._answers():
             if not self._is_silent:
@@ -211,12 +199,14 @@ class Database:
             await asyncio.sleep(PROBE_SECONDS)
         if self._is_silent:
             log.warning("%s answers again", self.where)
-        self._is_silent, self._probing = False, None
+        self._is_silent = False
+        self._probing = None
 
     async def _answers(self) -> bool:
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                await (await self._connect()).close()
+                connection = await self._connect()
+                await connection.close()
         except (TimeoutError, psycopg.Error):
             return False
         return True
@@ -234,11 +224,11 @@ class Database:
         prepare: bool | None = None,
         seconds: float | None = None,
     ) -> list[Row]:
-        """What a statement that may be made again answers: it is, if its connection broke before the answer came.
+        """The rows that a repeatable statement answers. It is run again if its connection broke.
 
-        Nothing if one of the values can't be in a database: then no row has it.
+        No rows if one of the values can't be in a database: then no row has it.
         """
-        for left in reversed(range(TRIES)):
+        for tries_left in reversed(range(TRIES)):
             try:
                 async with self.connection(seconds) as connection:
                     cursor = await connection.execute(
@@ -248,20 +238,21 @@ class Database:
             except Unknowable:
                 break
             except Broken:
-                if not left:
+                if not tries_left:
                     raise
         return []
 
     async def change(
         self, statement: str, values: Values = (), *, seconds: float | None = None
     ) -> int:
-        """Run a statement.
+        """Run a statement and answer how many rows it changed.
 
-        Answers how many rows it changed, none if a value can't be in a database.
+        None if one of the values can't be in a database.
         """
         try:
             async with self.connection(seconds) as connection:
-                return (await connection.execute(statement, values)).rowcount
+                cursor = await connection.execute(statement, values)
+                return cursor.rowcount
         except Unknowable:
             return 0
 
@@ -285,26 +276,24 @@ class Database:
         return connection
 
     async def _give_back(self, connection: Connection) -> None:
-        if (
-            self._closed
-            or connection.closed
-            or connection.info.transaction_status != TransactionStatus.IDLE
-        ):
+        if self._closed or connection.closed or not _is_idle(connection):
             await connection.close()
-        else:
-            self._idle.append((connection, asyncio.get_running_loop().time()))
-            if self._pruning is None:
-                self._prune()
+            return
+        self._idle.append((connection, asyncio.get_running_loop().time()))
+        if self._pruning is None:
+            self._prune()
 
     def _prune(self) -> None:
-        """Close what has been idle for long, and come back when the next will have been."""
+        """Close connections that have been idle for long, and schedule the next call of this."""
         loop = asyncio.get_running_loop()
         while self._idle and loop.time() - self._idle[0][1] >= IDLE_SECONDS:
             connection, _ = self._idle.popleft()
             connection.pgconn.finish()  # what `close` does, and without a wait
-        self._pruning = (
-            loop.call_at(self._idle[0][1] + IDLE_SECONDS, self._prune) if self._idle else None
-        )
+
+        self._pruning = None
+        if self._idle:
+            idle_since = self._idle[0][1]
+            self._pruning = loop.call_at(idle_since + IDLE_SECONDS, self._prune)
 
 
 def _times_cancelled() -> int:
@@ -312,10 +301,17 @@ def _times_cancelled() -> int:
     return task.cancelling() if task is not None else 0
 
 
+def _is_idle(connection: Connection) -> bool:
+    return connection.info.transaction_status == TransactionStatus.IDLE
+
+
 def _is_alive(connection: Connection) -> bool:
-    """Whether a server that went away meanwhile has said so: found here, before anything is sent, it costs nothing."""
+    """Whether the server hasn't closed the connection meanwhile.
+
+    Checked before a call is sent, because then the call can still use another connection.
+    """
     try:
-        for _ in range(2):  # first its last words, then the end
+        for _ in range(2):  # first the server's last message, then the end
             if connection.closed:
                 return False
             if not _is_readable(connection.fileno()):

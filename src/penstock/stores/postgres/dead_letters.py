@@ -1,8 +1,9 @@
-"""Dead letters. They come with copies from the hot store (`copying.py`)."""
+"""Dead letters in PostgreSQL. They are written with copies from the hot store (`copying.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from itertools import chain
 from typing import Any
 
 from penstock.stores import codec
@@ -25,28 +26,30 @@ class PostgresDeadLetters:
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         conditions = list(_conditions(search))
         where = " AND ".join(text for text, _ in conditions) or "true"
-        values = [value for _, some in conditions for value in some]
+        values = chain.from_iterable(condition_values for _, condition_values in conditions)
         statement = f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT %s"
         rows = await self._database.rows(
             statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS
         )
-        return [_dead_letter(*row) for row in rows]
+        return [_decode_row(*row) for row in rows]
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
         rows = await self._database.rows(
             f"{SELECT_DEAD_LETTER} WHERE letters.id = %s", (dead_letter_id,)
         )
-        return _dead_letter(*rows[0]) if rows else None
+        return _decode_row(*rows[0]) if rows else None
 
     async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
-        known = [each for each in ids if 0 < each <= NUMBER_MAX]
+        storable_ids = [
+            dead_letter_id for dead_letter_id in ids if 0 < dead_letter_id <= NUMBER_MAX
+        ]
         statement = (
             "UPDATE letters SET closed = %s, closed_at = %s, retried_as = %s "
             "WHERE id = ANY(%s::bigint[]) AND closed IS NULL"
         )
-        return await self._database.change(statement, (how, now, retried_as, known))
+        return await self._database.change(statement, (how, now, retried_as, storable_ids))
 
 
 def _conditions(search: DeadLetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
@@ -69,5 +72,5 @@ def _escaped(text: str | None) -> str | None:
     return None if text is None else escaped(text)
 
 
-def _dead_letter(number: int, dead_letter: bytes, *others: Any) -> DeadLetterRow:
-    return DeadLetterRow(number, codec.decode_dead_letter(dead_letter), *others)
+def _decode_row(dead_letter_id: int, dead_letter: bytes, *columns: Any) -> DeadLetterRow:
+    return DeadLetterRow(dead_letter_id, codec.decode_dead_letter(dead_letter), *columns)

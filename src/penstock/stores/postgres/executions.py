@@ -1,8 +1,9 @@
-"""Intents, and what the database has of executions: where Redis is, it is asked first."""
+"""Intents and executions in PostgreSQL. Active executions are read from Redis first (`scaled`)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -28,9 +29,9 @@ from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 
 SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
-# The column `wish` holds the last control request. One that was fulfilled isn't one any more.
-# The hot store tells of every pause and resume: a row that is behind, is so for a moment, and until
-# then shows a control request too many, or one that is asked for the next time.
+# The column `wish` holds the last control request. One that was carried out doesn't count any more.
+# The hot store reports every pause and resume. A row that is behind is so for a moment only; until
+# then a request may be read once too often, or a moment later.
 SELECT_CONTROL_REQUESTS = f"""
     SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND (wish = 'cancel'
       OR (wish = 'pause' AND state <> 'PAUSED') OR (wish = 'resume' AND state = 'PAUSED'))
@@ -66,22 +67,25 @@ class PostgresExecutions:
         return KeyUse(*rows[0]) if rows else None
 
     async def trigger(
-        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+        self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
         async with self._database.transaction() as connection:
             columns = "n, state, intent"
-            n, state, intent = await _locked(connection, columns, execution_id) or (0, None, b"")
+            row = await _select_locked(connection, columns, execution_id)
+            n, state, intent = row or (0, None, b"")
             check_triggerable(execution_id, state, waits=state == WAITS)
+
             record = codec.decode_record(intent)
-            record.input = record.input if given is None else given
+            if input_ is not None:
+                record.input = input_
             record.overrides.update(overrides)
             statement = "UPDATE executions SET state = %s, intent = %s WHERE n = %s"
             await connection.execute(statement, (SHOULD_START, codec.encode(record), n))
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         async with self._database.transaction() as connection:
-            found = await _locked(connection, "n, state, wish", execution_id)
-            n, state, last_request = found or (0, None, None)
+            row = await _select_locked(connection, "n, state, wish", execution_id)
+            n, state, last_request = row or (0, None, None)
             check_controllable(
                 execution_id, state, request, waits=state == WAITS, last_request=last_request
             )
@@ -91,47 +95,50 @@ class PostgresExecutions:
             )
 
     async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
-        return dict(
-            await self._database.rows(SELECT_CONTROL_REQUESTS, (partition,), seconds=SLOW_SECONDS)
+        rows = await self._database.rows(
+            SELECT_CONTROL_REQUESTS, (partition,), seconds=SLOW_SECONDS
         )
+        return dict(rows)
 
     async def started(self, partition: int) -> list[str]:
-        """Executions that should run, without those that have a copy.
+        """Executions that should run and have no copy.
 
-        A hot store that lost these is rebuilt as a whole.
+        Those with a copy needn't be started again: a hot store that lost them is rebuilt.
         """
-        statement = f"SELECT id FROM executions WHERE partition = %s AND {SHOULD_RUN} AND generation = 0 ORDER BY n"  # noqa: S608
-        return [
-            row[0]
-            for row in await self._database.rows(statement, (partition,), seconds=SLOW_SECONDS)
-        ]
+        statement = f"""
+            SELECT id FROM executions
+            WHERE partition = %s AND {SHOULD_RUN} AND generation = 0 ORDER BY n
+        """  # noqa: S608
+        rows = await self._database.rows(statement, (partition,), seconds=SLOW_SECONDS)
+        return [execution_id for (execution_id,) in rows]
 
     async def execution(self, execution_id: str) -> Stored | None:
         rows = await self._database.rows(SELECT_EXECUTION, (execution_id,))
         if not rows:
             return None
-        intent, changes, *row = rows[0]
-        stored = codec.fold(
-            codec.decode_record(intent),
-            [codec.decode_change(change) for change in decode_changes(changes)],
-        )
+        intent, archive, *row = rows[0]
+        record = codec.decode_record(intent)
+        changes = [codec.decode_change(change) for change in decode_changes(archive)]
+        stored = codec.fold(record, changes)
         _apply_end(stored.record, tuple(row))
         return stored
 
     async def intent(self, execution_id: str) -> Intent | None:
         rows = await self._database.rows(SELECT_INTENTS, ([execution_id],))
-        return _intent(*rows[0][1:]) if rows else None
+        return _decode_intent(*rows[0][1:]) if rows else None
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
-        execution_ids = [
-            execution_id for execution_id in execution_ids if _may_be_there(execution_id)
-        ]
-        rows = await self._database.rows(SELECT_INTENTS, (execution_ids,)) if execution_ids else []
-        found = {row[0]: _intent(*row[1:]) for row in rows}
-        for execution_id, state, *_ in rows:
-            if state in EXECUTION_ENDS:  # or somebody might begin it again
-                found[execution_id].record.state = ExecutionState(state)
-        return found
+        storable_ids = list(filter(_is_storable, execution_ids))
+        if not storable_ids:
+            return {}
+        intents: dict[str, Intent] = {}
+        for execution_id, state, *stored in await self._database.rows(
+            SELECT_INTENTS, (storable_ids,)
+        ):
+            intent = intents[execution_id] = _decode_intent(state, *stored)
+            if state in EXECUTION_ENDS:  # else it might begin again
+                intent.record.state = ExecutionState(state)
+        return intents
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         try:
@@ -146,7 +153,7 @@ class PostgresExecutions:
         rows = await self._database.rows(statement, (execution_id,))
         if not rows:
             return None
-        lines = (line for change in decode_changes(rows[0][0]) for line in history_of(change))
+        lines = chain.from_iterable(map(history_of, decode_changes(rows[0][0])))
         return [line for line in lines if line.seq > after]
 
 
@@ -154,35 +161,43 @@ def decode_changes(changes: bytes | None) -> list[bytes]:
     return [] if changes is None else _changes_decoder.decode(changes)
 
 
-async def _locked(connection: Connection, columns: str, execution_id: str) -> Row | None:
-    if not _may_be_there(execution_id):
+async def _select_locked(connection: Connection, columns: str, execution_id: str) -> Row | None:
+    """Columns of an execution's row, which is locked until the transaction ends."""
+    if not _is_storable(execution_id):
         return None
-    statement = f"SELECT {columns} FROM executions WHERE id = %s FOR UPDATE"  # noqa: S608 -- our own words
-    return await (await connection.execute(statement, (execution_id,), binary=True)).fetchone()
+    statement = f"SELECT {columns} FROM executions WHERE id = %s FOR UPDATE"  # noqa: S608
+    cursor = await connection.execute(statement, (execution_id,), binary=True)
+    return await cursor.fetchone()
 
 
-def _may_be_there(execution_id: str) -> bool:
+def _is_storable(execution_id: str) -> bool:
+    """Whether PostgreSQL can hold this as a text."""
     try:
         return b"\x00" not in execution_id.encode()
     except UnicodeEncodeError:
         return False
 
 
-def _intent(state: str, record: bytes, rest: bytes | None, retry_of: str | None) -> Intent:
+def _decode_intent(
+    state: str, record: bytes, rest_data: bytes | None, retry_of: str | None
+) -> Intent:
     intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=state == WAITS)
-    if rest is not None:
-        more = _rest_decoder.decode(rest)
-        intent.idempotency_key, intent.request_hash = more.idempotency_key, more.request_hash
-        intent.key_scope, intent.reused = more.key_scope, more.reused
+    if rest_data is not None:
+        rest = _rest_decoder.decode(rest_data)
+        intent.idempotency_key = rest.idempotency_key
+        intent.request_hash = rest.request_hash
+        intent.key_scope = rest.key_scope
+        intent.reused = rest.reused
     return intent
 
 
 def _apply_end(record: ExecutionRecord, row: Row) -> None:
-    """Take the execution's end from its row, also where the stored changes don't reach so far."""
+    """Take the execution's end from its row, if the stored changes don't contain it yet."""
     state, started_at, ended_at, error, error_node = row
     if state not in EXECUTION_ENDS or record.state == state:
         return
     record.state = ExecutionState(state)
-    record.started_at, record.finished_at = started_at, ended_at
+    record.started_at = started_at
+    record.finished_at = ended_at
     record.error = None if error is None else _error_decoder.decode(error)
     record.error_node_id = None if error_node is None else unescaped(error_node)

@@ -1,4 +1,4 @@
-"""What psycopg's errors mean to callers: try again later, or don't."""
+"""Errors of psycopg, translated into store errors: whether to try again later, or not."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from psycopg import errors
 from penstock.errors import SchemaMismatch, StoreError, StoreUnavailable
 from penstock.stores.postgres.schema import MIGRATE
 
+UNAVAILABLE = (
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    errors.ReadOnlySqlTransaction,
+)
+
 
 class Unknowable(StoreError):
-    """A value that no row can have: text with U+0000 or half a character, a number out of reach."""
+    """A value that no row can have: text with U+0000 or half a surrogate pair, a huge number."""
 
 
 class Broken(StoreUnavailable):
@@ -18,7 +24,7 @@ class Broken(StoreUnavailable):
 
 
 def explained(error: Exception, where: str, *, broken: bool = False) -> StoreError:
-    # without an SQL state it is psycopg itself that refused the value
+    # without an SQL state, psycopg itself refused the value
     refused = isinstance(error, psycopg.DataError) and error.sqlstate is None
     if refused or isinstance(error, (UnicodeEncodeError, errors.NumericValueOutOfRange)):
         return Unknowable(f"{where} can't hold this value: {error}")
@@ -29,8 +35,7 @@ def explained(error: Exception, where: str, *, broken: bool = False) -> StoreErr
         )
     if isinstance(error, errors.ProgramLimitExceeded):
         return StoreError(f"{where}: {text}")
-    if isinstance(
-        error, (psycopg.OperationalError, psycopg.InterfaceError, errors.ReadOnlySqlTransaction)
-    ):
-        return (Broken if broken else StoreUnavailable)(f"{where} is not available: {text}")
+    if isinstance(error, UNAVAILABLE):
+        kind = Broken if broken else StoreUnavailable
+        return kind(f"{where} is not available: {text}")
     return StoreError(f"{where}: {text}")

@@ -1,4 +1,4 @@
-"""Recording intents: one COPY, and what a few of them have beside (keys, labels, audit lines, reused blobs)."""
+"""Recording intents: one COPY, and rows for keys, labels, audit lines and reused blobs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ from penstock.stores.postgres.texts import digest
 from penstock.stores.records import AuditLine
 
 MANY = 500
-WAITS, SHOULD_START = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
-COLUMNS = "id, partition, workflow, version, state, created_at, retry_of, labels, intent, rest, generation, revision"
+WAITS = str(ExecutionState.PENDING)
+SHOULD_START = str(ExecutionState.RUNNING)
+COLUMNS = """
+    id, partition, workflow, version, state, created_at, retry_of, labels, intent, rest,
+    generation, revision
+"""
 TYPES = (
     "text",
     "int4",
@@ -36,33 +40,38 @@ TYPES = (
 )
 
 INSERT_LABELS = """
-    INSERT INTO labels (label, n) SELECT label, n FROM unnest(%b::bytea[], %b::text[]) AS new (label, id)
+    INSERT INTO labels (label, n)
+    SELECT label, n FROM unnest(%b::bytea[], %b::text[]) AS new (label, id)
     JOIN executions USING (id)
 """
 INSERT_USES = """
-    INSERT INTO blob_uses (key, n) SELECT key, n FROM unnest(%b::text[], %b::text[]) AS new (key, id)
+    INSERT INTO blob_uses (key, n)
+    SELECT key, n FROM unnest(%b::text[], %b::text[]) AS new (key, id)
     JOIN executions USING (id) ON CONFLICT DO NOTHING
 """
-# touched, so that a purge that has just found them unused looks again
+# Touched, so that a purge that has just selected them as unused checks again.
 TOUCH_BLOBS = "UPDATE blobs SET used_at = extract(epoch FROM clock_timestamp()) WHERE key = ANY(%b)"
-# in the order of keys, so that two calls with the same ones wait for each other and not in a circle
+# In the order of keys, so that two calls with the same keys wait for each other and don't deadlock.
 CLAIM_KEYS = """
     INSERT INTO idempotency (key, execution_id, request_hash, created_at)
-    SELECT * FROM unnest(%b::bytea[], %b::text[], %b::text[], %b::float8[]) AS new (key) ORDER BY key
-    ON CONFLICT DO NOTHING
+    SELECT * FROM unnest(%b::bytea[], %b::text[], %b::text[], %b::float8[]) AS new (key)
+    ORDER BY key ON CONFLICT DO NOTHING
 """
 SELECT_KEYS = """
-    SELECT key, execution_id, request_hash, created_at FROM idempotency WHERE key = ANY(%b) ORDER BY key FOR UPDATE
+    SELECT key, execution_id, request_hash, created_at FROM idempotency
+    WHERE key = ANY(%b) ORDER BY key FOR UPDATE
 """
 RENEW_KEYS = """
-    UPDATE idempotency SET execution_id = new.execution_id, request_hash = new.request_hash, created_at = new.created_at
-    FROM unnest(%b::bytea[], %b::text[], %b::text[], %b::float8[]) AS new (key, execution_id, request_hash, created_at)
+    UPDATE idempotency SET execution_id = new.execution_id, request_hash = new.request_hash,
+      created_at = new.created_at
+    FROM unnest(%b::bytea[], %b::text[], %b::text[], %b::float8[])
+      AS new (key, execution_id, request_hash, created_at)
     WHERE idempotency.key = new.key
 """
 
 
 class Rest(msgspec.Struct, array_like=True):
-    """What an `Intent` has beside its record, where that is anything."""
+    """The parts of an `Intent` beside its record, if it has any."""
 
     idempotency_key: str | None
     request_hash: str
@@ -76,36 +85,34 @@ async def record_intents(
     intents: Sequence[Intent],
     audit: Mapping[str, AuditLine],
 ) -> list[str]:
-    """Write new executions.
+    """Write new executions and answer their ids.
 
-    Answers their ids: for a known idempotency key that of the execution that it made, and then no
-    row is written.
+    For an idempotency key that was used before, no row is written; its id is that of the execution
+    that the key has started.
     """
-    rows = [
-        _row(intent, partition_of(intent.record.execution_id, partitions)) for intent in intents
-    ]
+    rows: list[Row] = []
+    for intent in intents:
+        partition = partition_of(intent.record.execution_id, partitions)
+        rows.append(_intent_row(intent, partition))
+
     seconds = SLOW_SECONDS if len(intents) > MANY else None
     if not audit and all(_is_plain(intent) for intent in intents):
         async with database.connection(seconds) as connection:  # a COPY by itself is a transaction
             await copy_in(connection, "executions", COLUMNS, TYPES, rows)
         return [row[0] for row in rows]
+
     async with database.transaction(seconds) as connection:
         ids = await _resolve_keys(connection, intents)
-        recorded = [
+        new_intents = [
             intent
             for intent, execution_id in zip(intents, ids, strict=True)
             if intent.record.execution_id == execution_id
         ]
-        execution_ids = {intent.record.execution_id for intent in recorded}
-        await copy_in(
-            connection,
-            "executions",
-            COLUMNS,
-            TYPES,
-            [row for row in rows if row[0] in execution_ids],
-        )
-        await _write_more(connection, recorded)
-        lines = [audit[execution_id] for execution_id in audit if execution_id in execution_ids]
+        new_ids = {intent.record.execution_id for intent in new_intents}
+        new_rows = [row for row in rows if row[0] in new_ids]
+        await copy_in(connection, "executions", COLUMNS, TYPES, new_rows)
+        await _write_labels_and_uses(connection, new_intents)
+        lines = [line for execution_id, line in audit.items() if execution_id in new_ids]
         if lines:
             await write_lines(connection, lines)
     return ids
@@ -114,15 +121,15 @@ async def record_intents(
 async def record_intents_again(
     connection: Connection, partition: int, intents: Sequence[Intent]
 ) -> None:
-    """Write executions' rows that this database has lost.
+    """Write rows of executions that this database has lost.
 
-    Their keys are theirs, unless somebody has used them again since.
+    They get their idempotency keys back, unless a key was used again since.
     """
     if not intents:
         return
-    rows = [_row(intent, partition) for intent in intents]
+    rows = [_intent_row(intent, partition) for intent in intents]
     await copy_in(connection, "executions", COLUMNS, TYPES, rows)
-    await _write_more(connection, intents)
+    await _write_labels_and_uses(connection, intents)
     keys = [
         (key_digest(intent.key_scope, intent.idempotency_key), *_key_use(intent))
         for intent in intents
@@ -140,19 +147,23 @@ def _is_plain(intent: Intent) -> bool:
     return intent.idempotency_key is None and not intent.record.labels and not intent.reused
 
 
-def _row(intent: Intent, partition: int) -> Row:
-    record = intent.record
-    labels = msgspec.json.encode(record.labels).decode() if record.labels else None
-    rest = None
-    if (
+def _encode_rest(intent: Intent) -> bytes | None:
+    has_rest = (
         intent.idempotency_key is not None
         or intent.reused
         or intent.request_hash
         or intent.key_scope
-    ):
-        rest = codec.encode(
-            Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
-        )
+    )
+    if not has_rest:
+        return None
+    return codec.encode(
+        Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
+    )
+
+
+def _intent_row(intent: Intent, partition: int) -> Row:
+    record = intent.record
+    labels = msgspec.json.encode(record.labels).decode() if record.labels else None
     return (
         record.execution_id,
         partition,
@@ -163,52 +174,54 @@ def _row(intent: Intent, partition: int) -> Row:
         intent.retry_of,
         labels,
         codec.encode(record),
-        rest,
+        _encode_rest(intent),
         0,
         0,
     )
 
 
-async def _write_more(connection: Connection, intents: Sequence[Intent]) -> None:
-    records = [intent.record for intent in intents]
-    labels = [
-        (label_digest(*label), record.execution_id)
-        for record in records
-        for label in record.labels.items()
-    ]
+async def _write_labels_and_uses(connection: Connection, intents: Sequence[Intent]) -> None:
+    """Write labels of executions, and which blobs their reused outputs use."""
+    labels: list[tuple[bytes, str]] = []
+    uses: list[tuple[str, str]] = []
+    for intent in intents:
+        execution_id = intent.record.execution_id
+        labels += [(label_digest(*label), execution_id) for label in intent.record.labels.items()]
+        outputs = [reused.output for reused in intent.reused]
+        uses += [(output.key, execution_id) for output in outputs if isinstance(output, Blob)]
+
     if labels:
         await connection.execute(INSERT_LABELS, _columns(labels))
-    uses = [
-        (reused.output.key, intent.record.execution_id)
-        for intent in intents
-        for reused in intent.reused
-        if isinstance(reused.output, Blob)
-    ]
     if uses:
         await connection.execute(INSERT_USES, _columns(uses))
         await connection.execute(TOUCH_BLOBS, ([key for key, _ in uses],))
 
 
 async def _resolve_keys(connection: Connection, intents: Sequence[Intent]) -> list[str]:
-    """Resolve idempotency keys; who comes second with a key waits until the first has committed."""
-    first: dict[Key, Intent] = {}
+    """Resolve idempotency keys.
+
+    A second transaction with the same key waits until the first has committed.
+    """
+    first_intents: dict[Key, Intent] = {}
     for intent in intents:
         if intent.idempotency_key is not None:
-            first.setdefault((intent.key_scope, intent.idempotency_key), intent)
-    if not first:
+            first_intents.setdefault((intent.key_scope, intent.idempotency_key), intent)
+    if not first_intents:
         return [intent.record.execution_id for intent in intents]
-    keys = {key_digest(*key): key for key in first}
-    claims = [(execution_id, *_key_use(first[key])) for execution_id, key in keys.items()]
+
+    keys = {key_digest(*key): key for key in first_intents}
+    claims = [(digest_, *_key_use(first_intents[key])) for digest_, key in keys.items()]
     await connection.execute(CLAIM_KEYS, _columns(claims))
     cursor = await connection.execute(SELECT_KEYS, (list(keys),), binary=True)
     stored = {keys[row[0]]: KeyUse(*row[1:]) for row in await cursor.fetchall()}
-    known = {
-        key: made
-        for key, made in stored.items()
-        if made.execution_id != first[key].record.execution_id
+
+    uses = {
+        key: use
+        for key, use in stored.items()
+        if use.execution_id != first_intents[key].record.execution_id
     }
-    ids = idempotency.resolve_keys(intents, known)
-    renewed = [(key_digest(*key), *known[key]) for key in known if known[key] != stored[key]]
+    ids = idempotency.resolve_keys(intents, uses)
+    renewed = [(key_digest(*key), *use) for key, use in uses.items() if use != stored[key]]
     if renewed:
         await connection.execute(RENEW_KEYS, _columns(renewed))
     return ids

@@ -22,9 +22,7 @@ from penstock.stores.postgres.schema import SCHEMA, VERSION_TABLE, check_schema
 PARTITIONS = 8
 PARTITIONS_MAX = 1024
 LOCK = 7051_1954
-"""Whoever holds this advisory lock is migrating a Penstock schema; others wait, and then find it
-done.
-"""
+"""The advisory lock of a migration; a second process waits for it, and then has nothing to do."""
 OLDEST_SERVER = 130000
 
 
@@ -38,9 +36,10 @@ def migrate(database_url: str, partitions: int | None = None) -> None:
     """
     if partitions is not None and not 1 <= partitions <= PARTITIONS_MAX:
         raise SettingsError(f"there can be 1 to {PARTITIONS_MAX} partitions, not {partitions}")
-    target, where = conninfo(database_url), hide_password(database_url)
-    # named, or texts of a database that has no encoding are bytes: then SQLAlchemy fails before the
-    # server is checked
+    target = conninfo(database_url)
+    where = hide_password(database_url)
+    # without a client_encoding, texts of a database that has no encoding are bytes, and SQLAlchemy
+    # fails before the server is checked
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: psycopg.connect(target, client_encoding="utf8"),
@@ -61,22 +60,21 @@ def _migrate(connection: Connection, partitions: int | None, where: str) -> None
     _check_server(connection, where)
     connection.exec_driver_sql("SET LOCAL lock_timeout = '60s'")
     connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")
-    found = current_schema(connection)
-    if found is not None and found > SCHEMA:
-        check_schema(found, where)
+    version = current_schema(connection)
+    if version is not None and version > SCHEMA:
+        check_schema(version, where)
+
     config = Config()
-    config.set_main_option(
-        "script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%")
-    )
+    scripts = str(Path(__file__).with_name("migrations"))
+    config.set_main_option("script_location", scripts.replace("%", "%%"))
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
     _fill(connection, partitions, where)
 
 
 def current_schema(connection: Connection) -> str | None:
-    return MigrationContext.configure(
-        connection, opts={"version_table": VERSION_TABLE}
-    ).get_current_revision()
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    return context.get_current_revision()
 
 
 def _check_server(connection: Connection, where: str) -> None:
@@ -96,27 +94,24 @@ def _fill(connection: Connection, partitions: int | None, where: str) -> None:
     if rows:
         check_partitions(partitions, int(rows[0][0]), where)
         return
-    wanted = PARTITIONS if partitions is None else partitions
+    count = PARTITIONS if partitions is None else partitions
     connection.exec_driver_sql(
         "INSERT INTO meta VALUES ('partitions', %s), ('store_id', %s)",
-        (str(wanted), uuid.uuid4().hex),
+        (str(count), uuid.uuid4().hex),
     )
     connection.exec_driver_sql(
         "INSERT INTO partitions (number, commit_number, generation) "
         "SELECT number, 0, 1 FROM generate_series(0, %s) AS number",
-        (wanted - 1,),
+        (count - 1,),
     )
 
 
 def _failed(error: object, where: str) -> StoreError:
     if isinstance(error, psycopg.errors.DuplicateTable):
+        text = " ".join(str(error).split())
         return SchemaMismatch(
-            f"{where} has tables that aren't Penstock's ({_line(error)}); use a database of its own"
+            f"{where} has tables that aren't Penstock's ({text}); use a database of its own"
         )
-    return (
-        explained(error, where) if isinstance(error, Exception) else StoreError(f"{where}: {error}")
-    )
-
-
-def _line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    if isinstance(error, Exception):
+        return explained(error, where)
+    return StoreError(f"{where}: {error}")

@@ -15,9 +15,10 @@ CLOCK = "SELECT extract(epoch FROM clock_timestamp())::float8"
 def purge(
     database_url: str, seconds: float, *, objects: ObjectBlobs | None = None, dry_run: bool = False
 ) -> Purged:
-    """As `retention.purge` for what is older than `seconds` by the database's clock, or what it would do.
+    """Delete what is older than `seconds` by the database's clock, as `retention.purge` does.
 
-    For callers without a loop. Others may use the database meanwhile.
+    With `dry_run`, nothing is deleted, and the counts are what it would delete. This is for callers
+    without a loop. Other processes may use the database meanwhile.
     """
     return asyncio.run(
         _purge(PostgresColdStore(database_url, objects=objects), seconds, dry_run=dry_run)
@@ -27,7 +28,10 @@ def purge(
 async def _purge(store: PostgresColdStore, seconds: float, *, dry_run: bool) -> Purged:
     try:
         await store.open()
-        before = (await store.database.rows(CLOCK))[0][0] - seconds
-        return await (would_go(store, before) if dry_run else purge_store(store, before))
+        ((now,),) = await store.database.rows(CLOCK)
+        before = now - seconds
+        if dry_run:
+            return await would_go(store, before)
+        return await purge_store(store, before)
     finally:
         await store.close()

@@ -1,4 +1,4 @@
-"""Forgetting what has ended long ago, a batch at a time, so that nobody waits long for a lock."""
+"""Retention in PostgreSQL: deleting old executions in batches, so that nobody waits for locks."""
 
 from __future__ import annotations
 
@@ -19,25 +19,28 @@ GONE = f"""(
     {{name}}.{ENDED} AND coalesce({{name}}.ended_at, {{name}}.created_at) < %(before)s
     OR {{name}}.state = 'PENDING' AND {{name}}.created_at < %(before)s
 )"""
-# Those that ended before, or were made before and never triggered, unless a retry of it stays.
+# Executions that ended before, or were created before and never triggered, unless a retry of it
+# stays.
 MAY_GO = f"""
     {GONE.format(name="old")} AND NOT EXISTS (
       SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id
         AND NOT {GONE.format(name="retry")}
     )
 """  # noqa: S608 -- our own words
-# Once more, when it is to go: meanwhile it may have been triggered or retried.
+# Checked again before it is deleted: meanwhile it may have been triggered or retried.
 STILL_OLD = (
     f"SELECT n FROM executions AS old WHERE n = ANY(%(numbers)s) AND {MAY_GO} FOR UPDATE OF old"  # noqa: S608
 )
 SELECT_OLD = f"""
-    SELECT n, labels, created_at, {MAY_GO} FROM executions AS old WHERE n > %(after)s ORDER BY n LIMIT %(batch)s
+    SELECT n, labels, created_at, {MAY_GO} FROM executions AS old
+    WHERE n > %(after)s ORDER BY n LIMIT %(batch)s
 """  # noqa: S608
 COUNT_OLD = f"SELECT count(*) FROM executions AS old WHERE {MAY_GO}"  # noqa: S608
 COUNT_BLOBS = f"""
     SELECT count(*), coalesce(sum(octet_length(data)), 0)::bigint FROM blobs
     WHERE used_at < %(limit)s AND NOT EXISTS (
-      SELECT 1 FROM blob_uses JOIN executions AS old USING (n) WHERE blob_uses.key = blobs.key AND NOT ({MAY_GO})
+      SELECT 1 FROM blob_uses JOIN executions AS old USING (n)
+      WHERE blob_uses.key = blobs.key AND NOT ({MAY_GO})
     ) AND (used_at < %(strays)s OR EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key))
 """  # noqa: S608
 DELETE_LABELS = """
@@ -46,10 +49,14 @@ DELETE_LABELS = """
 """
 UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"
 OLDEST_RUNNING = "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
-DELETE_BLOBS = f"DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED} RETURNING key, octet_length(data)"  # noqa: S608
+DELETE_BLOBS = f"""
+    DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED}
+    RETURNING key, octet_length(data)
+"""  # noqa: S608
 SELECT_STRAYS = f"SELECT key FROM blobs WHERE used_at < %s AND {UNUSED} LIMIT %s"  # noqa: S608
 DELETE_KEYS = """
-    DELETE FROM idempotency WHERE key IN (SELECT key FROM idempotency WHERE created_at < %s LIMIT %s)
+    DELETE FROM idempotency
+    WHERE key IN (SELECT key FROM idempotency WHERE created_at < %s LIMIT %s)
 """
 
 
@@ -64,27 +71,28 @@ class Purged(NamedTuple):
 
 
 async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> Purged:
-    """Delete executions that ended, or were never triggered, before this time, with all that is theirs, and the like.
+    """Delete executions that ended, or were never triggered, before this time.
 
-    An execution stays as long as a retry of it does, and a blob as long as anything names it. Idempotency keys are
-    known for a day: they go when they are a day older than the rest.
+    Everything that belongs to them is deleted too. An execution stays as long as a retry of it
+    does, and a blob as long as any record names it. Idempotency keys are valid for a day: they are
+    deleted when they are a day older than the rest.
     """
-    database, gone = store.database, Counter[str]()
+    database = store.database
+    deleted = Counter[str]()
     after = 0
     while True:
-        rows = await database.rows(
-            SELECT_OLD, {"before": before, "after": after, "batch": batch}, seconds=SLOW_SECONDS
-        )
-        # the oldest come first: behind a batch that is younger there is nothing to look for
+        values = {"before": before, "after": after, "batch": batch}
+        rows = await database.rows(SELECT_OLD, values, seconds=SLOW_SECONDS)
+        # the oldest come first: behind a batch of younger ones there are no older ones
         if not any(created_at < before for _, _, created_at, _ in rows):
             break
         after = rows[-1][0]
-        gone.update(
-            await _delete(store, [(n, labels) for n, labels, _, may_go in rows if may_go], before)
-        )
-    gone.update(await _delete_strays(store, before, batch))
-    gone["keys"] = await _repeat(database, DELETE_KEYS, (before - KEY_SECONDS, batch))
-    return Purged(**gone)
+        old_rows = [(n, labels) for n, labels, _, may_go in rows if may_go]
+        deleted.update(await _delete(store, old_rows, before))
+
+    deleted.update(await _delete_strays(store, before, batch))
+    deleted["keys"] = await _repeat(database, DELETE_KEYS, (before - KEY_SECONDS, batch))
+    return Purged(**deleted)
 
 
 async def would_go(store: PostgresColdStore, before: float) -> Purged:
@@ -100,16 +108,15 @@ async def would_go(store: PostgresColdStore, before: float) -> Purged:
 
 
 async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> Counter[str]:
-    gone = Counter[str]()
     if not rows:
-        return gone
+        return Counter()
     async with store.database.transaction(SLOW_SECONDS) as connection:
-        found = await connection.execute(
-            STILL_OLD, {"numbers": [n for n, _ in rows], "before": before}
-        )
-        still = {n for (n,) in await found.fetchall()}
-        rows = [row for row in rows if row[0] in still]
+        values = {"numbers": [n for n, _ in rows], "before": before}
+        cursor = await connection.execute(STILL_OLD, values)
+        still_old = {n for (n,) in await cursor.fetchall()}
+        rows = [row for row in rows if row[0] in still_old]
         numbers = [n for n, _ in rows]
+
         await _delete_labels(connection, rows)
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
         await connection.execute("DELETE FROM reports WHERE n = ANY(%b)", (numbers,))
@@ -118,32 +125,33 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
             "DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,)
         )
         keys = sorted({key for (key,) in await used.fetchall()})
-        gone = await _delete_blobs(store, connection, keys, before - TOUCH_SECONDS)
-        done = await connection.execute("DELETE FROM executions WHERE n = ANY(%b)", (numbers,))
-        gone.update(executions=done.rowcount, dead_letters=dead_letters.rowcount)
-    return gone
+        deleted = await _delete_blobs(store, connection, keys, before - TOUCH_SECONDS)
+        executions = await connection.execute(
+            "DELETE FROM executions WHERE n = ANY(%b)", (numbers,)
+        )
+        deleted.update(executions=executions.rowcount, dead_letters=dead_letters.rowcount)
+    return deleted
 
 
 async def _delete_labels(connection: Connection, rows: list[Row]) -> None:
-    labels = [
-        (label_digest(*label), n)
-        for n, text in rows
-        if text is not None
-        for label in msgspec.json.decode(text).items()
-    ]
-    if labels:
-        await connection.execute(
-            DELETE_LABELS, ([label for label, _ in labels], [n for _, n in labels])
-        )
+    digests: list[bytes] = []
+    numbers: list[int] = []
+    for n, text in rows:
+        if text is not None:
+            for label in msgspec.json.decode(text).items():
+                digests.append(label_digest(*label))
+                numbers.append(n)
+    if digests:
+        await connection.execute(DELETE_LABELS, (digests, numbers))
 
 
 async def _delete_blobs(
     store: PostgresColdStore, connection: Connection, keys: list[str], before: float
 ) -> Counter[str]:
-    """Delete blobs that no execution names and nobody has put again.
+    """Delete blobs that no execution uses and that weren't put again.
 
-    What is in an object store is deleted there before the rows are: who puts it again meanwhile
-    waits for the row.
+    Objects in an object store are deleted before the transaction ends: a process that puts one
+    again meanwhile waits for its row.
     """
     if not keys:
         return Counter()
@@ -155,29 +163,34 @@ async def _delete_blobs(
 
 
 async def _delete_strays(store: PostgresColdStore, before: float, batch: int) -> Counter[str]:
-    database, gone = store.database, Counter[str]()
+    """Delete blobs that no record names."""
+    database = store.database
+    deleted = Counter[str]()
     limit = await _strays_before(database, before)
     while rows := await database.rows(SELECT_STRAYS, (limit, batch), seconds=SLOW_SECONDS):
+        keys = [key for (key,) in rows]
         async with database.transaction(SLOW_SECONDS) as connection:
-            gone.update(await _delete_blobs(store, connection, [key for (key,) in rows], limit))
+            deleted.update(await _delete_blobs(store, connection, keys, limit))
         if len(rows) < batch:
             break
-    return gone
+    return deleted
 
 
 async def _strays_before(database: Database, before: float) -> float:
-    """The time before which blobs that nothing names may be deleted.
+    """The time before which blobs that no record names may be deleted.
 
-    Such are inputs of tasks, and what attempts left that were never recorded.
-
-    A task that waits or runs may have one of them, so those stay that are younger than the oldest execution that runs.
+    Such blobs are inputs of tasks, and outputs of attempts that were never recorded. A task that
+    waits or runs may need one, so those younger than the oldest running execution stay.
     """
-    oldest = (await database.rows(OLDEST_RUNNING, seconds=SLOW_SECONDS))[0][0]
-    return float((before if oldest is None else min(before, oldest)) - TOUCH_SECONDS)
+    ((oldest_running,),) = await database.rows(OLDEST_RUNNING, seconds=SLOW_SECONDS)
+    if oldest_running is not None:
+        before = min(before, oldest_running)
+    return before - TOUCH_SECONDS
 
 
 async def _repeat(database: Database, statement: str, values: tuple[Any, ...]) -> int:
+    """Run a statement until it changes no more rows; answers how many it has changed."""
     total = 0
-    while done := await database.change(statement, values, seconds=SLOW_SECONDS):
-        total += done
+    while changed := await database.change(statement, values, seconds=SLOW_SECONDS):
+        total += changed
     return total

@@ -1,4 +1,4 @@
-"""Which schema this version of Penstock works with, and whether a database has it."""
+"""The schema that this version of Penstock needs, and the check of a database's schema."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ VERSION_TABLE = "penstock_version"
 MIGRATE = "run `penstock migrate`"
 
 
-def check_schema(found: str | None, where: str) -> None:
+def check_schema(version: str | None, where: str) -> None:
     """Raises `SchemaMismatch` unless a database is at this version's schema."""
-    if found is None:
+    if version is None:
         raise SchemaMismatch(f"{where} has no Penstock schema; {MIGRATE}")
-    if found > SCHEMA:
+    if version > SCHEMA:
         raise SchemaMismatch(
-            f"{where} has schema {found}, newer than this version of Penstock knows ({SCHEMA}); update Penstock"
+            f"{where} has schema {version}, newer than this version of Penstock knows ({SCHEMA}); "
+            "update Penstock"
         )
-    if found < SCHEMA:
+    if version < SCHEMA:
         raise SchemaMismatch(
-            f"{where} has schema {found}, this version of Penstock needs {SCHEMA}; {MIGRATE}"
+            f"{where} has schema {version}, this version of Penstock needs {SCHEMA}; {MIGRATE}"
         )

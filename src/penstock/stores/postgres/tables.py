@@ -1,7 +1,7 @@
-"""The schema as SQLAlchemy has it: what all migrations together lead to.
+"""The schema in SQLAlchemy's terms: the result of all migrations.
 
-A test compares a migrated database with this. What each table holds is said in
-`migrations/versions/*.sql`.
+A test compares a migrated database with this. `migrations/versions/*.sql` explain what each table
+holds.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ metadata = MetaData()
 Text = AnyText(collation="C")
 
 
-def _must(name: str, kind: Any, **more: Any) -> Column[Any]:
-    return Column(name, kind, nullable=False, **more)
+def _must(name: str, kind: Any, **options: Any) -> Column[Any]:
+    return Column(name, kind, nullable=False, **options)
 
 
 def _may(name: str, kind: Any) -> Column[Any]:

@@ -1,4 +1,4 @@
-"""Any text in columns that can't hold U+0000, and digests of text that an index can't hold."""
+"""Texts in PostgreSQL: escaped, since columns can't hold U+0000, or digested for an index."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ def digest(*parts: Any) -> bytes:
 def blob_keys(data: bytes) -> set[str]:
     """Keys of all blobs that encoded data names.
 
-    Data that only looks so keeps a blob a while longer: no harm.
+    Anything that looks like a key counts: a blob that isn't deleted does no harm.
     """
     return {key.decode() for key in _BLOB.findall(data)} if b"\xa4blob" in data else set()

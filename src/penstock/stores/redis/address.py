@@ -116,7 +116,8 @@ def _with_sentinels(parts: SplitResult) -> Endpoints:
         )
     master = _address(first_url(parts.geturl()))
     options = dict(parse_qsl(parts.query))
-    username, password = options.get("sentinel_username"), options.get("sentinel_password")
+    username = options.get("sentinel_username")
+    password = options.get("sentinel_password")
     sentinels = []
     for host in parts.netloc.rpartition("@")[2].split(","):
         sentinel = _address(f"redis://{host}", DEFAULT_SENTINEL_PORT)

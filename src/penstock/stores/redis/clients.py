@@ -1,4 +1,7 @@
-"""redis-py's clients for a store's URL, for what isn't worth a connection of our own kind: the rate limit, `doctor`."""
+"""redis-py's clients for a store's URL, for the rate limit and `penstock doctor`.
+
+The store itself uses its own connections (`wire.Link`).
+"""
 
 from __future__ import annotations
 

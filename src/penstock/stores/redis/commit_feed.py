@@ -1,13 +1,14 @@
 """The commit feed in Redis: a stream for each partition of what its commits recorded.
 
-Each entry names the last position in the entry before it: so a reader can tell whether something between was trimmed.
+Each entry names the last position in the entry before it, so that a reader can tell whether
+something between the two was trimmed.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any
+from itertools import chain
 
 import msgspec
 
@@ -34,37 +35,41 @@ class RedisCommitFeed:
     """The commits of all partitions: read from a cursor on, or as they come."""
 
     def __init__(self, server: Server, partitions: int) -> None:
-        self._server, self._partitions = server, partitions
+        self._server = server
+        self._partitions = partitions
         self._rests: dict[tuple[int, int], list[FeedEntry]] = {}
-        """By partition and position, what was read and didn't fit in a page: a commit may have hundreds
-        of parts.
+        """Entries that were read and didn't fit into an answer, by partition and position.
+
+        A commit may have hundreds of parts.
         """
 
     async def commits_end(self) -> tuple[int, ...]:
-        newest = await asyncio.gather(
-            *(self._begin(partition) for partition in range(self._partitions))
-        )
+        calls = [self._begin(partition) for partition in range(self._partitions)]
+        newest = await asyncio.gather(*calls)
         return tuple(map(_end, newest))
 
     async def read_commits(self, after: Sequence[int], limit: int = 500) -> list[FeedEntry]:
-        """Commits in order within each partition. Raises `FeedGap` if something behind `after` was trimmed."""
+        """Commits in order within each partition.
+
+        Raises `FeedGap` if something behind `after` was trimmed.
+        """
         share = max(1, limit // self._partitions)
-        by_partition = await asyncio.gather(
-            *(
-                self._partition_entries(partition, position, share)
-                for partition, position in enumerate(after)
-            )
-        )
-        return [feed_entry for feed_entries in by_partition for feed_entry in feed_entries][:limit]
+        calls = [
+            self._partition_entries(partition, position, share)
+            for partition, position in enumerate(after)
+        ]
+        by_partition = await asyncio.gather(*calls)
+        return list(chain.from_iterable(by_partition))[:limit]
 
     async def _partition_entries(self, partition: int, after: int, limit: int) -> list[FeedEntry]:
         feed_entries = self._rests.pop((partition, after), [])
-        while len(feed_entries) < limit and (
-            more := await self._page(
-                partition, feed_entries[-1].position if feed_entries else after
-            )
-        ):
-            feed_entries += more
+        while len(feed_entries) < limit:
+            last_position = feed_entries[-1].position if feed_entries else after
+            page = await self._page(partition, last_position)
+            if not page:
+                break
+            feed_entries += page
+
         if len(feed_entries) > limit:
             self._rests[partition, feed_entries[limit - 1].position] = feed_entries[limit:]
             if len(self._rests) > RESTS_MAX:
@@ -72,12 +77,16 @@ class RedisCommitFeed:
         return feed_entries[:limit]
 
     async def _page(self, partition: int, after: int) -> list[FeedEntry]:
+        key = keys.commit_feed(partition)
         start = f"{min(max(after, 0) // SLOTS, NUMBER_MAX)}-0".encode()
-        while entries := await self._server.of(partition).ask(
-            "XRANGE", keys.commit_feed(partition), start, "+", "COUNT", PAGE_ENTRIES
-        ):
+        while True:
+            link = self._server.of(partition)
+            entries = await link.ask("XRANGE", key, start, "+", "COUNT", PAGE_ENTRIES)
+            if not entries:
+                return []
             if after > 0 and _before(entries[0]) > after:
                 raise FeedGap("what came after that event isn't kept any more; begin without it")
+
             feed_entries = [
                 feed_entry
                 for feed_entry in _feed_entries(partition, entries)
@@ -85,29 +94,29 @@ class RedisCommitFeed:
             ]
             if feed_entries or len(entries) < PAGE_ENTRIES:
                 return feed_entries
-            start = (
-                b"(" + entries[-1][0]
-            )  # nothing in them can be read, or is new: what follows may be
-        return []
+            # nothing in these entries is new or can be read: go on behind them
+            start = b"(" + entries[-1][0]
 
     async def subscribe(self) -> AsyncIterator[list[FeedEntry]]:
-        """Commits from now on; the first list, which is empty, says that the subscription has begun.
+        """Commits from now on.
 
-        Raises `FeedGap` if read too late.
+        The first list, which is empty, says that the subscription has begun. Raises `FeedGap` if
+        read too late.
         """
         groups = list(self._server.groups)
-        numbers = {
-            partition: await self._begin(partition) for group in groups for partition in group
-        }
+        numbers: dict[int, int] = {}
+        for group in groups:
+            for partition in group:
+                numbers[partition] = await self._begin(partition)
+
         links = [self._server.blocking(group[0]) for group in groups]
         reading: dict[asyncio.Task[list[FeedEntry]], int] = {}
         try:
             yield []
             while True:
                 for index in set(range(len(groups))) - set(reading.values()):
-                    reading[
-                        asyncio.create_task(self._read(links[index], groups[index], numbers))
-                    ] = index
+                    read = self._read(links[index], groups[index], numbers)
+                    reading[asyncio.create_task(read)] = index
                 done, _ = await asyncio.wait(reading, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
                     del reading[task]
@@ -123,8 +132,8 @@ class RedisCommitFeed:
     async def _begin(self, partition: int) -> int:
         """The number of the commit that everything new comes after.
 
-        After a partition was built again, and so in a new store, the feed goes on at a later number
-        than its last entry has. Whoever begins to read now has missed nothing.
+        After a rebuild, and so in a new store, the feed goes on at a later number than its last
+        entry has. Whoever begins to read now has missed nothing.
         """
         first = await self._server.of(partition).ask("HGET", keys.lease(partition), "e")
         return max(await self._newest(partition), int(first or 0) // SLOTS)
@@ -132,22 +141,17 @@ class RedisCommitFeed:
     async def _read(
         self, link: Link, partitions: Sequence[int], numbers: dict[int, int]
     ) -> list[FeedEntry]:
-        call: list[Any] = [
-            "XREAD",
-            "COUNT",
-            SUBSCRIPTION_ENTRIES,
-            "BLOCK",
-            round(BLOCK_SECONDS * 1000),
-            "STREAMS",
-        ]
-        call += [keys.commit_feed(partition) for partition in partitions] + [
-            f"{numbers[partition]}-1" for partition in partitions
-        ]
-        found = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
-        of_key = {keys.commit_feed(partition).encode(): partition for partition in partitions}
+        count = ("COUNT", SUBSCRIPTION_ENTRIES)
+        block = ("BLOCK", round(BLOCK_SECONDS * 1000))
+        streams = [keys.commit_feed(partition) for partition in partitions]
+        after = [f"{numbers[partition]}-1" for partition in partitions]
+        call = ("XREAD", *count, *block, "STREAMS", *streams, *after)
+        reply = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+
+        partition_by_key = {key.encode(): p for key, p in zip(streams, partitions, strict=True)}
         feed_entries: list[FeedEntry] = []
-        for key, entries in found or ():
-            partition = of_key[key]
+        for key, entries in reply or ():
+            partition = partition_by_key[key]
             if _before(entries[0]) > _end(numbers[partition]):
                 raise FeedGap("some commits were trimmed before they were read")
             numbers[partition] = _number(entries[-1])

@@ -1,4 +1,4 @@
-"""A commit as the script `commit.lua` takes it: lists of ready-made bytes, each behind its length."""
+"""A commit as `commit.lua` takes it: lists of encoded records, each behind its length."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from penstock.stores.task_keys import Key, key_of
 
 FEED_SLOTS = 4096
 """A position in the feed is `commit number × 4096 + index of the execution in it`."""
-FEED_COMMITS, FEED_BYTES = 10_000, 16 * 1024 * 1024
-"""Kept in a partition's feed, about: so many, and no more than so much."""
+FEED_COMMITS = 10_000
+"""How many commits a partition's feed retains, at most and about."""
+FEED_BYTES = 16 * 1024 * 1024
+"""How many bytes of commits a partition's feed retains, at most and about."""
 Lists = dict[str, list[Any]]
 WIDTHS = {
     "changes": 2,
@@ -33,7 +35,10 @@ WIDTHS = {
 
 
 class FeedSize:
-    """How many commits the feed of a partition keeps: commits may be a line or a thousand."""
+    """How many commits the feed of a partition retains, by their mean size.
+
+    A commit may have one history line or a thousand.
+    """
 
     def __init__(self) -> None:
         self._mean = 0.0

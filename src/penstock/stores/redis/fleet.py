@@ -1,4 +1,4 @@
-"""Workers as they show themselves in Redis: what they say of themselves, and the tasks on their lists."""
+"""Workers as Redis has them: their heartbeats, what they serve, and their claimed tasks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from penstock.stores.redis.scripts import script
 from penstock.stores.redis.server import Server
 
 TASKS_BYTES_MAX = 1024 * 1024
-"""Of tasks that are read of one partition: their configs may be large, and nobody asks for them
-here.
-"""
+"""Bytes of claimed tasks that are read of one partition: their configs may be large."""
 
 
 class ShownTask(msgspec.Struct, array_like=True):
@@ -48,13 +46,13 @@ async def keep_alive(server: Server, worker_id: str) -> None:
     """A heartbeat for a worker that can't send one: it serves what it said last."""
     data = await server.fleet.ask("HGET", keys.WORKERS, worker_id)
     now = server.now()
-    said = msgspec.json.decode(data) if data else {"queues": [], "running": 0, "since": now}
-    about = msgspec.json.encode({**said, "at": now})
-    await script("beat").run(server.fleet, keys.BEATS, worker_id, about)
+    about = msgspec.json.decode(data) if data else {"queues": [], "running": 0, "since": now}
+    heartbeat = msgspec.json.encode({**about, "at": now})
+    await script("beat").run(server.fleet, keys.BEATS, worker_id, heartbeat)
 
 
 class _About(msgspec.Struct):
-    """What a worker says of itself; the rest of it is only shown."""
+    """A worker's last heartbeat, as far as offers need it; the rest of it is only displayed."""
 
     queues: list[str]
     at: float
@@ -68,54 +66,69 @@ _about = msgspec.json.Decoder(_About)
 
 
 def about_worker(
-    queues: Collection[str], handlers: Mapping[str, HandlerDefaults] | None, **more: Any
+    queues: Collection[str], handlers: Mapping[str, HandlerDefaults] | None, **details: Any
 ) -> dict[str, Any]:
-    return {"queues": sorted(queues), "handlers": handlers, **more}
+    return {"queues": sorted(queues), "handlers": handlers, **details}
 
 
 async def worker_offers(server: Server) -> list[Offer]:
-    beats, about = await server.fleet.pipeline([("HKEYS", keys.BEATS), ("HGETALL", keys.WORKERS)])
-    said = dict(zip(about[::2], about[1::2], strict=True))
-    return offers_of({name.decode(): said[name] for name in beats if name in said}, server.now())
+    """Offers of all workers that have sent a heartbeat."""
+    beats, workers = await server.fleet.pipeline([("HKEYS", keys.BEATS), ("HGETALL", keys.WORKERS)])
+    heartbeats = dict(zip(workers[::2], workers[1::2], strict=True))
+    live = {name.decode(): heartbeats[name] for name in beats if name in heartbeats}
+    return offers_of(live, server.now())
 
 
-def offers_of(said: Mapping[str, bytes | str], now: float) -> list[Offer]:
-    """Offers of workers, from what they wrote about themselves, by name."""
+def offers_of(heartbeats: Mapping[str, bytes | str], now: float) -> list[Offer]:
+    """Offers of workers, from their last heartbeats by worker."""
     offers: list[Offer] = []
-    for name, data in said.items():
-        with suppress(msgspec.DecodeError):  # of a version that says it otherwise
-            it = _about.decode(data)
-            silent = max(0.0, now - it.at)
+    for worker_id, data in heartbeats.items():
+        with suppress(msgspec.DecodeError):  # a version with other heartbeats
+            about = _about.decode(data)
             offers.append(
-                Offer(name, set(it.queues), it.handlers, it.since or 0.0, silent, it.every or 0.0)
+                Offer(
+                    worker_id,
+                    set(about.queues),
+                    about.handlers,
+                    about.since or 0.0,
+                    max(0.0, now - about.at),
+                    about.every or 0.0,
+                )
             )
     return offers
 
 
 async def worker_details(server: Server, partitions: int, tasks_max: int) -> list[dict[str, Any]]:
-    beats, about = await server.fleet.pipeline([("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)])
+    beats, workers = await server.fleet.pipeline(
+        [("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)]
+    )
     counts = {
         name.decode(): int(count) for name, count in zip(beats[::2], beats[1::2], strict=True)
     }
-    claimed, now, shown = await _claimed_tasks(server, partitions, tasks_max), server.now(), []
-    for name, data in zip(about[::2], about[1::2], strict=True):
-        worker_id, it = name.decode(), msgspec.json.decode(data)
-        if worker_id in counts:
-            tasks = sorted(claimed.get(worker_id, ()), key=lambda each: each[1], reverse=True)
-            shown.append(
-                {
-                    "worker_id": worker_id,
-                    "queues": it["queues"],
-                    "handlers": it.get("handlers"),
-                    "running": it["running"],
-                    "heartbeats": counts[worker_id],
-                    "heartbeat_seconds": it.get("every"),
-                    "seconds_since_heartbeat": max(0.0, round(now - it["at"], 3)),
-                    "started_at": it.get("since"),
-                    "tasks": tasks[:tasks_max],
-                }
-            )
-    return sorted(shown, key=lambda worker: str(worker["worker_id"]))
+    claimed = await _claimed_tasks(server, partitions, tasks_max)
+    now = server.now()
+
+    details: list[dict[str, Any]] = []
+    for name, data in zip(workers[::2], workers[1::2], strict=True):
+        worker_id = name.decode()
+        if worker_id not in counts:
+            continue
+        about = msgspec.json.decode(data)
+        longest_first = sorted(claimed.get(worker_id, ()), key=lambda claim: claim[1], reverse=True)
+        details.append(
+            {
+                "worker_id": worker_id,
+                "queues": about["queues"],
+                "handlers": about.get("handlers"),
+                "running": about["running"],
+                "heartbeats": counts[worker_id],
+                "heartbeat_seconds": about.get("every"),
+                "seconds_since_heartbeat": max(0.0, round(now - about["at"], 3)),
+                "started_at": about.get("since"),
+                "tasks": longest_first[:tasks_max],
+            }
+        )
+    return sorted(details, key=lambda worker: str(worker["worker_id"]))
 
 
 async def _claimed_tasks(
@@ -123,23 +136,24 @@ async def _claimed_tasks(
 ) -> dict[str, list[ClaimedTask]]:
     """Claimed tasks by worker."""
     claimed: dict[str, list[ClaimedTask]] = {}
-    for found in await asyncio.gather(*(_lists(server, each, limit) for each in range(partitions))):
-        for worker, milliseconds, data in zip(found[::3], found[1::3], found[2::3], strict=True):
-            with suppress(msgspec.DecodeError):  # of another version; whoever runs it will say so
-                claimed.setdefault(worker.decode(), []).append(
-                    (_task.decode(data), int(milliseconds) / 1000)
-                )
+    calls = [_read_claimed(server, partition, limit) for partition in range(partitions)]
+    for reply in await asyncio.gather(*calls):
+        for worker, milliseconds, data in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+            with suppress(msgspec.DecodeError):  # another version's; its worker will report it
+                claim = (_task.decode(data), int(milliseconds) / 1000)
+                claimed.setdefault(worker.decode(), []).append(claim)
     return claimed
 
 
-async def _lists(server: Server, partition: int, limit: int) -> list[Any]:
-    """Claimed tasks of a partition.
+async def _read_claimed(server: Server, partition: int, limit: int) -> list[Any]:
+    """Claimed tasks of a partition, as `list.lua` answers them.
 
-    An empty list if its node of a cluster is away: others can still be shown.
+    An empty list if its node of a cluster is away: those of other nodes can still be displayed.
     """
     try:
-        link, key = server.of(partition), keys.lease(partition)
-        found: list[Any] = await script("list").ask(link, key, "tasks", limit, TASKS_BYTES_MAX)
+        link = server.of(partition)
+        key = keys.lease(partition)
+        reply: list[Any] = await script("list").ask(link, key, "tasks", limit, TASKS_BYTES_MAX)
     except StoreError:
         return []
-    return found
+    return reply

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -26,10 +27,12 @@ from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
 
 BLOCK_MARGIN_SECONDS = 5.0
-READ_EXECUTIONS, READ_BYTES = 1000, 1 << 20
-"""In one call: Lua's stack is limited, and so is the time for which everybody else may wait."""
+READ_EXECUTIONS = 1000
+"""Executions in one call: Lua's stack is limited."""
+READ_BYTES = 1 << 20
+"""Bytes of changes in one call, about: Redis serves nobody else meanwhile."""
 READ_ENTRIES = 128
-"""At most so many at once; each may hold hundreds of events."""
+"""Inbox entries in one call, at most; each may hold hundreds of events."""
 TASK_ENDS = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
 
 
@@ -42,14 +45,15 @@ class RedisHotStore:
         self.entries = {partition: Entries(server, partition) for partition in range(partitions)}
         self._feeds = {partition: FeedSize() for partition in range(partitions)}
         self._idle: dict[int, list[Link]] = {}
-        """By partition, connections to wait on."""
+        """Connections for blocking reads, by partition."""
         self._ahead: dict[int, tuple[int, list[tuple[int, AnyEvent]]]] = {}
-        """By partition, what was read and not yet asked for, and the position that it follows."""
+        """Events that were read too early, and the position that they follow, by partition."""
         self._next_due: dict[int, float | None] = {}
-        """By partition, as its last commit here left it: there is no other writer."""
+        """The next timer as the last commit here left it, by partition: nobody else writes it."""
         self._handled: dict[int, int] = {}
-        """By partition, the position of the last commit here: half of an entry may be done, and
-        can't be trimmed.
+        """The position of the last commit here, by partition.
+
+        An entry of which only some events were handled can't be trimmed, so it is read again.
         """
 
     def now(self) -> float:
@@ -60,19 +64,28 @@ class RedisHotStore:
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
         token = secrets.token_hex(8)
-        found = await self._run("acquire", partition, owner, token, _milliseconds(seconds))
-        if found is None:
+        answer = await self._run("acquire", partition, owner, token, _milliseconds(seconds))
+        if answer is None:
             return None
+        commit_number, position, _, cold_number = answer
+
         self.entries[partition].forget()
         self._ahead.pop(partition, None)
         self._next_due.pop(partition, None)
-        self._handled[partition] = position = int(found[1])
-        return Lease(partition, owner, token, int(found[0]), position, cold_number=int(found[3]))
+        self._handled[partition] = int(position)
+        return Lease(
+            partition,
+            owner,
+            token,
+            int(commit_number),
+            int(position),
+            cold_number=int(cold_number),
+        )
 
     async def renew(self, lease: Lease, seconds: float) -> bool:
-        return bool(
-            await self._run("lease", lease.partition, lease.token, "renew", _milliseconds(seconds))
-        )
+        milliseconds = _milliseconds(seconds)
+        is_renewed = await self._run("lease", lease.partition, lease.token, "renew", milliseconds)
+        return bool(is_renewed)
 
     async def release(self, lease: Lease) -> None:
         await self._run("lease", lease.partition, lease.token, "release")
@@ -84,14 +97,16 @@ class RedisHotStore:
         for event in events:
             partition = partition_of(event.execution_id, self.partitions)
             groups.setdefault(partition, []).extend((SCHEMA, codec.encode(event)))
+
         for partition, fields in groups.items():
+            key = keys.inbox(partition)
             for first in range(0, len(fields), 2 * ENTRY_EVENTS_MAX):
-                some = fields[first : first + 2 * ENTRY_EVENTS_MAX]
+                entry = fields[first : first + 2 * ENTRY_EVENTS_MAX]
                 link = self._server.of(partition)
                 if own:
-                    await script("append").run(link, keys.inbox(partition), *some)
+                    await script("append").run(link, key, *entry)
                 else:
-                    await link.call("XADD", keys.inbox(partition), "1-*", *some)
+                    await link.call("XADD", key, "1-*", *entry)
 
     async def receive(
         self, partition: int, after: int, limit: int, timeout_seconds: float
@@ -99,52 +114,53 @@ class RedisHotStore:
         after = max(after, self._handled.get(partition, 0))
         follows, events = self._ahead.pop(partition, (after, []))
         if not events or follows != after:
-            events = await self._read(partition, after, limit, timeout_seconds)
+            events = await self._read_events(partition, after, limit, timeout_seconds)
+
         if len(events) > limit:
             self._ahead[partition] = events[limit - 1][0], events[limit:]
-        self.entries[partition].remove(
-            [event for _, event in events[:limit] if isinstance(event, TASK_ENDS)]
-        )
-        return events[:limit]
+            events = events[:limit]
+        task_ends = [event for _, event in events if isinstance(event, TASK_ENDS)]
+        self.entries[partition].remove(task_ends)
+        return events
 
-    async def _read(
+    async def _read_events(
         self, partition: int, after: int, limit: int, timeout_seconds: float
     ) -> list[tuple[int, AnyEvent]]:
         while True:
-            entries = await self._entries(partition, after, limit, timeout_seconds)
+            entries = await self._read_entries(partition, after, limit, timeout_seconds)
             events = list(events_of(entries, after))
             if events or not entries:
                 return events
-            after = self._handled[partition] = end_of(
-                entries[-1][0]
-            )  # nothing in them can be read: on, or for ever
+            # nothing in these entries can be read: without a step forward they would come for ever
+            after = self._handled[partition] = end_of(entries[-1][0])
 
-    async def _entries(self, partition: int, after: int, limit: int, timeout_seconds: float) -> Any:
+    async def _read_entries(
+        self, partition: int, after: int, limit: int, timeout_seconds: float
+    ) -> Any:
         count = ("XREAD", "COUNT", min(limit, READ_ENTRIES))
         streams = ("STREAMS", keys.inbox(partition), read_after(after))
         if timeout_seconds <= 0:
-            found = await self._server.of(partition).ask(*count, *streams)
+            reply = await self._server.of(partition).ask(*count, *streams)
         else:
             block = ("BLOCK", max(1, _milliseconds(timeout_seconds)))
-            found = await self._wait(
-                partition, (*count, *block, *streams), timeout_seconds + BLOCK_MARGIN_SECONDS
-            )
-        return found[0][1] if found else []
+            call = (*count, *block, *streams)
+            reply = await self._wait(partition, call, timeout_seconds + BLOCK_MARGIN_SECONDS)
+        return reply[0][1] if reply else []
 
     async def _wait(self, partition: int, call: tuple[Any, ...], seconds: float) -> Any:
-        """Wait for events on a connection of its own.
+        """Make a blocking call on a connection that nobody else uses meanwhile.
 
-        One on which a wait was given up isn't used again.
+        A connection on which a wait was given up isn't used again.
         """
         idle = self._idle.setdefault(partition, [])
         link = idle.pop() if idle else self._server.blocking(partition)
         try:
-            found = await link.ask(*call, seconds=seconds)
+            reply = await link.ask(*call, seconds=seconds)
         except BaseException:
             await self._server.drop(link)
             raise
         idle.append(link)
-        return found
+        return reply
 
     async def inbox_length(self) -> int:
         """How many entries all inboxes have. What is committed is trimmed at once."""
@@ -155,60 +171,63 @@ class RedisHotStore:
         return sum(await asyncio.gather(*calls))
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
-        found = await self.changes(execution_ids)
-        return {
-            execution_id: stored_of(execution_id, changes)
-            for execution_id, changes in found.items()
-        }
+        stored: dict[str, Stored] = {}
+        for execution_id, changes in (await self.changes(execution_ids)).items():
+            stored[execution_id] = stored_of(execution_id, changes)
+        return stored
 
     async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
         """All changes of each execution, encoded; unknown executions are missing."""
-        found: dict[str, list[bytes]] = {}
-        for partition, own_ids in self._by_partition(execution_ids):
+        by_execution: dict[str, list[bytes]] = {}
+        for partition, partition_ids in self._by_partition(execution_ids):
             first = 0
-            while some := own_ids[first : first + READ_EXECUTIONS]:
-                lists = await self._ask("read", partition, "changes", READ_BYTES, *some)
-                found.update(
-                    (execution_id, changes)
-                    for execution_id, changes in zip(some, lists, strict=False)
-                    if changes
-                )
+            while portion := partition_ids[first : first + READ_EXECUTIONS]:
+                lists = await self._ask("read", partition, "changes", READ_BYTES, *portion)
+                # the script stops when it has read enough bytes: then there are fewer lists
+                answers = zip(portion, lists, strict=False)
+                by_execution.update((id_, changes) for id_, changes in answers if changes)
                 first += len(lists)
-        return found
+        return by_execution
 
     async def known(self, execution_ids: Collection[str]) -> set[str]:
-        return {
-            execution_id
-            for execution_id, there in await self._each("known", execution_ids)
-            if there
-        }
+        answers = await self._ask_about("known", execution_ids)
+        return {execution_id for execution_id, is_known in answers if is_known}
 
     async def beginnings(self, execution_ids: Collection[str]) -> dict[str, ExecutionRecord]:
         """Executions as their first commit left them: with when they started."""
-        found = [
-            (execution_id, record_of(change))
-            for execution_id, change in await self._each("first", execution_ids)
-            if change
-        ]
-        return {execution_id: record for execution_id, record in found if record is not None}
+        records: dict[str, ExecutionRecord] = {}
+        for execution_id, change in await self._ask_about("first", execution_ids):
+            record = record_of(change) if change else None
+            if record is not None:
+                records[execution_id] = record
+        return records
 
-    async def _each(self, what: str, execution_ids: Collection[str]) -> list[tuple[str, Any]]:
-        async def of(partition: int, execution_ids: list[str]) -> list[tuple[str, Any]]:
-            found: list[tuple[str, Any]] = []
-            for first in range(0, len(execution_ids), READ_EXECUTIONS):
-                some = execution_ids[first : first + READ_EXECUTIONS]
-                found += zip(some, await self._ask("read", partition, what, *some), strict=True)
-            return found
+    async def _ask_about(
+        self, question: str, execution_ids: Collection[str]
+    ) -> list[tuple[str, Any]]:
+        """Executions, each with the answer of `read.lua` to a question about it."""
+        groups = self._by_partition(execution_ids)
+        calls = [self._ask_partition(question, *group) for group in groups]
+        return list(chain.from_iterable(await asyncio.gather(*calls)))
 
-        groups = await asyncio.gather(*[of(*group) for group in self._by_partition(execution_ids)])
-        return [pair for group in groups for pair in group]
+    async def _ask_partition(
+        self, question: str, partition: int, execution_ids: list[str]
+    ) -> list[tuple[str, Any]]:
+        answers: list[tuple[str, Any]] = []
+        for first in range(0, len(execution_ids), READ_EXECUTIONS):
+            portion = execution_ids[first : first + READ_EXECUTIONS]
+            reply = await self._ask("read", partition, question, *portion)
+            answers += zip(portion, reply, strict=True)
+        return answers
 
     async def commit(self, plan: CommitPlan) -> None:
         partition = plan.partition
         entries = self.entries[partition]
         await entries.find(plan.stops)
         arguments, tasks = arguments_of(plan, entries, self._feeds[partition])
+
         answer = await self._run("commit", partition, *arguments)
+
         self._handled[partition] = plan.position
         entries.added(tasks, answer[1:])
         entries.remove(plan.stops)
@@ -219,46 +238,38 @@ class RedisHotStore:
         self._next_due[partition] = float(answer[0]) if answer[0] else None
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
-        call = (
-            "ZRANGE",
-            keys.prefix(partition) + "timers",
-            "-inf",
-            now,
-            "BYSCORE",
-            "LIMIT",
-            0,
-            limit,
+        key = keys.prefix(partition) + "timers"
+        execution_ids = await self._server.of(partition).ask(
+            "ZRANGE", key, "-inf", now, "BYSCORE", "LIMIT", 0, limit
         )
-        return [
-            execution_id.decode() for execution_id in await self._server.of(partition).ask(*call)
-        ]
+        return [execution_id.decode() for execution_id in execution_ids]
 
     async def next_due(self, partition: int) -> float | None:
         if partition not in self._next_due:
-            call = ("ZRANGE", keys.prefix(partition) + "timers", 0, 0, "WITHSCORES")
-            found = await self._server.of(partition).ask(*call)
-            self._next_due[partition] = float(found[1]) if found else None
+            key = keys.prefix(partition) + "timers"
+            first = await self._server.of(partition).ask("ZRANGE", key, 0, 0, "WITHSCORES")
+            self._next_due[partition] = float(first[1]) if first else None
         return self._next_due[partition]
 
     async def active(self, partition: int) -> list[str]:
-        execution_ids = await self._server.of(partition).ask(
-            "SMEMBERS", keys.prefix(partition) + "active"
-        )
+        key = keys.prefix(partition) + "active"
+        execution_ids = await self._server.of(partition).ask("SMEMBERS", key)
         return sorted(execution_id.decode() for execution_id in execution_ids)
 
     async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
-        found = await self._members(name, _milliseconds(seconds), msgspec.json.encode(about))
-        return sorted(found)
+        members = await self._members(name, _milliseconds(seconds), msgspec.json.encode(about))
+        return sorted(members)
 
     async def orchestrator_details(self) -> list[dict[str, Any]]:
-        found = await self._members("", 0, b"")
+        members = await self._members("", 0, b"")
         return [
-            {"name": name, **msgspec.json.decode(about)} for name, about in sorted(found.items())
+            {"name": name, **msgspec.json.decode(about)} for name, about in sorted(members.items())
         ]
 
     async def _members(self, *arguments: Any) -> dict[str, bytes]:
-        found = await script("announce").run(self._server.fleet, keys.ORCHESTRATORS, *arguments)
-        return {name.decode(): about for name, about in zip(found[::2], found[1::2], strict=True)}
+        """Run `announce.lua`: live orchestrators by name, and what each says about itself."""
+        reply = await script("announce").run(self._server.fleet, keys.ORCHESTRATORS, *arguments)
+        return {name.decode(): about for name, about in zip(reply[::2], reply[1::2], strict=True)}
 
     async def deregister(self, name: str) -> None:
         await self._server.fleet.call("HDEL", keys.ORCHESTRATORS, name)
@@ -271,8 +282,9 @@ class RedisHotStore:
 
     def _by_partition(self, execution_ids: Collection[str]) -> list[tuple[int, list[str]]]:
         groups: dict[int, list[str]] = {}
-        for execution_id in filter(_can_be, execution_ids):
-            groups.setdefault(partition_of(execution_id, self.partitions), []).append(execution_id)
+        for execution_id in filter(_is_encodable, execution_ids):
+            partition = partition_of(execution_id, self.partitions)
+            groups.setdefault(partition, []).append(execution_id)
         return list(groups.items())
 
 
@@ -288,8 +300,8 @@ def stored_of(execution_id: str, changes: list[bytes]) -> Stored:
     return stored
 
 
-def _can_be(execution_id: str) -> bool:
-    """Whether this can be an execution id: half a character isn't part of any."""
+def _is_encodable(execution_id: str) -> bool:
+    """Whether this can be an execution id: no id has half a surrogate pair."""
     try:
         execution_id.encode()
     except UnicodeEncodeError:

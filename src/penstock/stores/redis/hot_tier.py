@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -15,32 +16,34 @@ from penstock.stores.redis.server import Server
 from penstock.stores.tiering import Outgoing
 
 PORTION = 200
+"""How many keys or executions one call of a script takes: Lua's stack is limited."""
 SCAN_KEYS = 1000
+
 _outgoing = msgspec.msgpack.Decoder(Outgoing)
 
 
 class RedisHotTier:
     def __init__(self, server: Server, hot: RedisHotStore) -> None:
-        self._server, self._hot = server, hot
+        self._server = server
+        self._hot = hot
 
     async def server_id(self, partition: int) -> str:
-        info = (await self._server.of(partition).ask("INFO", "server")).decode(errors="replace")
-        return next(
-            (line.partition(":")[2] for line in info.splitlines() if line.startswith("run_id:")), ""
-        )
+        reply = await self._server.of(partition).ask("INFO", "server")
+        for line in reply.decode(errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name == "run_id":
+                return str(value)
+        return ""
 
     async def built(self, lease: Lease) -> str:
-        found = await self._server.of(lease.partition).ask(
-            "HGET", keys.lease(lease.partition), "built"
-        )
-        return found.decode() if found else ""
+        link = self._server.of(lease.partition)
+        store_id = await link.ask("HGET", keys.lease(lease.partition), "built")
+        return store_id.decode() if store_id else ""
 
     async def outbox(self, partition: int, limit: int) -> list[Outgoing]:
         key = keys.prefix(partition) + "outbox"
-        return [
-            _outgoing.decode(data)
-            for data in await self._server.of(partition).ask("LRANGE", key, 0, limit - 1)
-        ]
+        entries = await self._server.of(partition).ask("LRANGE", key, 0, limit - 1)
+        return [_outgoing.decode(data) for data in entries]
 
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
         return await self._hot.changes(execution_ids)
@@ -48,30 +51,33 @@ class RedisHotTier:
     async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
         if count or archived:
             await self._run(lease, "acknowledge_outbox", count, *archived)
-        else:  # nothing but the question whether it may
-            link = self._server.of(lease.partition)
-            await script("lease").ask(
-                link, keys.lease(lease.partition), lease.token, "acknowledge_outbox", 0
-            )
+            return
+
+        # nothing changes: this only asks whether the lease is still valid
+        link = self._server.of(lease.partition)
+        key = keys.lease(lease.partition)
+        await script("lease").ask(link, key, lease.token, "acknowledge_outbox", 0)
 
     async def acknowledge_commit(self, lease: Lease, commit_number: int) -> None:
         await self._run(lease, "acknowledge_commit", commit_number)
 
     async def wipe(self, lease: Lease) -> None:
-        link, prefix = self._server.of(lease.partition), keys.prefix(lease.partition)
+        link = self._server.of(lease.partition)
+        prefix = keys.prefix(lease.partition)
         pattern = prefix.replace("[", "\\[") + "*"
         retained = {f"{prefix}lease".encode(), f"{prefix}inbox".encode()}
+
         cursor: Any = 0
         while True:
-            cursor, found = await link.ask("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_KEYS)
-            doomed = [key for key in found if key not in retained]
+            cursor, names = await link.ask("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_KEYS)
+            doomed = [name for name in names if name not in retained]
             for first in range(0, len(doomed), PORTION):
                 await self._run(lease, "wipe", *doomed[first : first + PORTION])
             if int(cursor) == 0:
                 return
 
     async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
-        items = [part for pair in executions.items() for part in pair]
+        items = list(chain.from_iterable(executions.items()))
         for first in range(0, len(items), 2 * PORTION):
             await self._run(lease, "restore", *items[first : first + 2 * PORTION])
 
@@ -80,6 +86,8 @@ class RedisHotTier:
         lease.commit_number = commit_number
         await self._server.fleet.call("SET", keys.STORE, keys.mark(store_id), "NX")
 
-    async def _run(self, lease: Lease, what: str, *arguments: Any) -> None:
+    async def _run(self, lease: Lease, action: str, *arguments: Any) -> None:
+        """Run an action of `lease.lua`. Raises `Fenced` if the lease is another owner's by now."""
         link = self._server.of(lease.partition)
-        await script("lease").run(link, keys.lease(lease.partition), lease.token, what, *arguments)
+        key = keys.lease(lease.partition)
+        await script("lease").run(link, key, lease.token, action, *arguments)

@@ -19,7 +19,6 @@ from penstock.stores.redis.malformed import dropped
 SLOTS = 1024
 LAST = SLOTS - 1
 ENTRY_EVENTS_MAX = 500
-"""In one entry."""
 SCHEMA = b"1"
 Entries = Sequence[tuple[bytes, Sequence[bytes]]]
 
@@ -41,7 +40,7 @@ _envelope = msgspec.msgpack.Decoder(Envelope)
 def read_after(position: int) -> str:
     """The inbox entry behind which reading begins.
 
-    The one of `position` again, unless it is done.
+    The entry of `position` is read again, unless all its events are handled.
     """
     number, index = divmod(position, SLOTS)
     last = number - 1 if index == LAST else number - 2
@@ -62,16 +61,16 @@ def end_of(entry_id: bytes) -> int:
 def events_of(entries: Entries, after: int) -> Iterator[tuple[int, AnyEvent]]:
     for entry_id, fields in entries:
         first = (int(entry_id.partition(b"-")[2]) + 1) * SLOTS
-        events = [
-            (index, event) for index, event in enumerate(_decoded(fields)) if event is not None
-        ]
+        decoded = enumerate(_decode_events(fields))
+        events = [(index, event) for index, event in decoded if event is not None]
         for index, event in events:
-            position = first + (LAST if index == events[-1][0] else index)
+            is_last = index == events[-1][0]
+            position = first + (LAST if is_last else index)
             if position > after:
                 yield position, event
 
 
-def _decoded(fields: Sequence[bytes]) -> Iterator[AnyEvent | None]:
+def _decode_events(fields: Sequence[bytes]) -> Iterator[AnyEvent | None]:
     for schema, data in zip(fields[::2], fields[1::2], strict=False):
         try:
             if schema != SCHEMA:
@@ -89,11 +88,18 @@ def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
     Anything else is dropped.
     """
     try:
-        it = _envelope.decode(data)
+        envelope = _envelope.decode(data)
     except msgspec.DecodeError:
         dropped.add("a message in an inbox", error)
         return None
-    reason = TaskError("schema", f"the worker {it.worker_id} reported what can't be read: {error}")
+    worker_id = envelope.worker_id
+    reason = TaskError("schema", f"the report of worker {worker_id} can't be read: {error}")
     return TaskFailed(
-        it.execution_id, it.node_id, it.generation, it.attempt, it.worker_id, 0.0, reason
+        envelope.execution_id,
+        envelope.node_id,
+        envelope.generation,
+        envelope.attempt,
+        worker_id,
+        0.0,
+        reason,
     )

@@ -1,8 +1,8 @@
 """Live logs: what running tasks have logged so far, in keys that expire by themselves.
 
-Nothing is checked, so plain commands do. A task is handed out once under its generation and
-attempt, so two workers never write the same key; and what is left of one that is over is asked for
-by nobody, since readers go by the state of the node.
+Plain commands suffice, because nothing has to be checked. A task is handed out once under its
+generation and attempt, so two workers never write the same key. Nobody asks for the log of an
+attempt that is over, since readers go by the state of the node.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from penstock.stores.redis.wire import Link
 from penstock.stores.task_keys import Key
 
 EXPIRY_SECONDS = 60
+LogCall = tuple[Key, str, tuple[Any, ...]]
+"""A task's key, a command for its log, and the command's arguments behind the log's key."""
 
 
 class RedisLiveLogs:
     def __init__(self, server: Server, partitions: int) -> None:
-        self._server, self._partitions = server, partitions
+        self._server = server
+        self._partitions = partitions
 
     async def share(self, texts: Mapping[Key, str]) -> None:
         """Write live logs.
@@ -30,23 +33,30 @@ class RedisLiveLogs:
         Raises `StoreUnavailable` also if Redis is nearly full: the rest of its memory is for
         outcomes.
         """
-        await self._send([(key, "UNLINK", ()) for key, text in texts.items() if not text])
-        new = [(key, "SET", (text, "EX", EXPIRY_SECONDS)) for key, text in texts.items() if text]
-        if new:
+        removals: list[LogCall] = []
+        writes: list[LogCall] = []
+        for key, text in texts.items():
+            if text:
+                writes.append((key, "SET", (text, "EX", EXPIRY_SECONDS)))
+            else:
+                removals.append((key, "UNLINK", ()))
+
+        await self._send(removals)
+        if writes:
             self._server.check_open()
-            await self._send(new)
+            await self._send(writes)
 
     async def of(self, key: Key) -> str:
         link, name = self._location(key)
-        found = await link.ask("GET", name)
-        return found.decode() if found else ""
+        text = await link.ask("GET", name)
+        return text.decode() if text else ""
 
-    async def _send(self, calls: Iterable[tuple[Key, str, tuple[Any, ...]]]) -> None:
+    async def _send(self, log_calls: Iterable[LogCall]) -> None:
         groups: dict[Link, list[tuple[Any, ...]]] = {}
-        for key, command, more in calls:
+        for key, command, arguments in log_calls:
             link, name = self._location(key)
-            groups.setdefault(link, []).append((command, name, *more))
-        await asyncio.gather(*(link.pipeline(some) for link, some in groups.items()))
+            groups.setdefault(link, []).append((command, name, *arguments))
+        await asyncio.gather(*(link.pipeline(calls) for link, calls in groups.items()))
 
     def _location(self, key: Key) -> tuple[Link, str]:
         partition = partition_of(key[0], self._partitions)

@@ -1,7 +1,6 @@
-"""Entries in Redis that aren't ours to read: dropped, counted, and logged once in a while.
+"""Entries in Redis that can't be read: they are dropped, counted, and logged once a minute.
 
-Whoever can write to Redis can write a million of them; each must cost no more than a look, and not
-a line in the log.
+Whoever can write to Redis can write a million of them; not each must cost a line in the log.
 """
 
 from __future__ import annotations
@@ -33,7 +32,10 @@ class DroppedEntries:
         self._counts[what] = 0
         reason = str(error)[:REASON_CHARACTERS]
         log.error(
-            "%s can't be read and is dropped (%d since the last such line): %s", what, count, reason
+            "%s can't be read and is dropped (%d since the last such line): %s",
+            what,
+            count,
+            reason,
         )
 
 

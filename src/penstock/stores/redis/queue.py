@@ -1,14 +1,17 @@
-"""The task queue on Redis: streams read by the group `workers`; its pending entries are the truth about who runs what.
+"""The task queue on Redis: streams that the consumer group `workers` reads.
 
-A worker learns of new tasks by a blocking read of a stream that only says that there are some; what it then takes is
-exactly as much as it has room for. The entry of a task that it has claimed is remembered here: a report names it, and counts
-only if the entry is still on this worker's list.
+The group's pending entries decide which worker runs which task.
+
+A worker waits for new tasks with a blocking read of a stream that only says that there are some. It
+then takes exactly as many as it has free slots. The entry of each claimed task is remembered here:
+a report names it, and counts only if the entry is still on this worker's pending list.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -42,20 +45,18 @@ class RedisTaskQueue:
     def __init__(
         self, server: Server, partitions: int, heartbeat_seconds: float | None = None
     ) -> None:
-        """`heartbeat_seconds`: how often workers here say that they live, so that others know how long to wait."""
-        self._server, self._partitions, self._heartbeat_seconds = (
-            server,
-            partitions,
-            heartbeat_seconds,
-        )
+        """`heartbeat_seconds` is written into heartbeats, so that readers know when one is late."""
+        self._server = server
+        self._partitions = partitions
+        self._heartbeat_seconds = heartbeat_seconds
         self._claimed: dict[Claim, TaskLocation] = {}
         self._wakers: dict[str, Waker] = {}
         self._background: set[asyncio.Future[Any]] = set()
         self._since: dict[str, float] = {}
-        """When each worker here first said that it lives."""
+        """When each worker here sent its first heartbeat."""
         self._logs = RedisLiveLogs(server, partitions)
         self._recalled_up_to: dict[tuple[int, str], bytes] = {}
-        """By partition and stream, the entry up to which `recall` has looked."""
+        """The entry up to which `recall` has looked, by partition and stream."""
 
     async def fetch(
         self,
@@ -68,90 +69,95 @@ class RedisTaskQueue:
             self._wakers[worker_id] = Waker(self._server)
         waker = self._wakers[worker_id]
         while True:
-            # made anew each time: a worker may begin to serve more while it waits here
-            wanted = [len(queues), *queues, *(() if handlers is None else handlers or ("",))]
+            # computed again each time: a worker may begin to serve more while it waits here
+            served = _served(queues, handlers)
             tasks: list[Task] = []
             try:
                 for partition, wakeups in waker.hopeful():
                     if len(tasks) == limit:
                         break
-                    more, is_empty = await self._take(
-                        partition, worker_id, wanted, limit - len(tasks)
+                    fetched, is_empty = await self._fetch_from(
+                        partition, worker_id, served, limit - len(tasks)
                     )
-                    tasks += more
+                    tasks += fetched
                     if is_empty:
                         waker.found_empty(partition, wakeups)
             except StoreError:
-                if (
-                    not tasks
-                ):  # else what other partitions gave comes first; the next call will fail too
+                # tasks of other partitions are delivered first; the next call will fail too
+                if not tasks:
                     raise
-            except asyncio.CancelledError:  # what other partitions gave would be in nobody's hands
-                self._unhand(worker_id, tasks)
+            except asyncio.CancelledError:
+                # nobody would run the tasks that other partitions gave
+                self._give_back_later(worker_id, tasks)
                 raise
+
             if tasks:
                 return tasks
             await waker.wait()
 
-    async def _take(
-        self, partition: int, worker_id: str, wanted: Sequence[Any], limit: int
+    async def _fetch_from(
+        self, partition: int, worker_id: str, served: Sequence[Any], limit: int
     ) -> tuple[list[Task], bool]:
-        """`wanted`: how many queues, their names, then the names of handlers, as the script takes them."""
+        """Tasks of a partition, and whether it has no more of them for this worker."""
         link = self._server.of(partition)
-        taking = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *wanted)
-        self._track(taking)
+        fetching = script("fetch").begin(link, keys.lease(partition), worker_id, limit, *served)
+        self._track(fetching)
         try:
-            found = await asyncio.shield(taking)
+            reply = await asyncio.shield(fetching)
         except Refused as error:
-            if error.code != "NOSCRIPT":  # it has been restarted, perhaps, and took nothing
+            # a Redis that was restarted has forgotten the script, and nothing was fetched
+            if error.code != "NOSCRIPT":
                 raise
-            found = await self._run("fetch", partition, worker_id, limit, *wanted)
-        except asyncio.CancelledError:  # it happens all the same: what was taken must not be lost
-            taking.add_done_callback(lambda done: self._give_back(partition, worker_id, done))
+            reply = await self._run("fetch", partition, worker_id, limit, *served)
+        except asyncio.CancelledError:
+            # the script runs all the same: what it fetches must not be lost
+            fetching.add_done_callback(
+                lambda done: self._give_back_fetched(partition, worker_id, done)
+            )
             raise
-        tasks = await self._decoded(partition, worker_id, found)
-        return tasks, len(found) // 3 < limit
+        tasks = await self._decode_tasks(partition, worker_id, reply)
+        return tasks, len(reply) // 3 < limit
 
-    async def _decoded(self, partition: int, worker_id: str, found: list[bytes]) -> list[Task]:
+    async def _decode_tasks(self, partition: int, worker_id: str, reply: list[bytes]) -> list[Task]:
+        """Claimed tasks from a script's reply. One that can't be read is reported as failed."""
         tasks: list[Task] = []
-        bad: list[Any] = []
-        for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):
+        failures: list[Any] = []
+        for stream, entry_id, data in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
             try:
                 task = _task.decode(data)
             except msgspec.DecodeError as error:
-                bad += (stream, entry_id, _undecodable(data, worker_id, error))
+                failures += (stream, entry_id, _undecodable(data, worker_id, error))
                 continue
             self._claimed[worker_id, key_of(task)] = (partition, stream, entry_id)
             tasks.append(task)
-        for first in range(0, len(bad), 3 * PORTION):
-            await self._run(
-                "report", partition, "", worker_id, "over", *bad[first : first + 3 * PORTION]
-            )
+
+        for first in range(0, len(failures), 3 * PORTION):
+            portion = failures[first : first + 3 * PORTION]
+            await self._run("report", partition, "", worker_id, "over", *portion)
         return tasks
 
-    def _give_back(self, partition: int, worker_id: str, done: asyncio.Future[list[bytes]]) -> None:
+    def _give_back_fetched(
+        self, partition: int, worker_id: str, done: asyncio.Future[list[bytes]]
+    ) -> None:
         if done.cancelled() or done.exception() is not None or not done.result():
             return
-        found = done.result()
-        locations = [item for pair in zip(found[::3], found[1::3], strict=True) for item in pair]
-        self._track(
-            asyncio.ensure_future(self._run("list", partition, "back", worker_id, *locations))
-        )
+        reply = done.result()
+        locations = list(chain.from_iterable(zip(reply[::3], reply[1::3], strict=True)))
+        call = self._run("list", partition, "back", worker_id, *locations)
+        self._track(asyncio.ensure_future(call))
 
-    def _unhand(self, worker_id: str, tasks: Sequence[Task]) -> None:
+    def _give_back_later(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             partition, stream, entry_id = self._claimed.pop((worker_id, key_of(task)))
-            self._track(
-                asyncio.ensure_future(
-                    self._run("list", partition, "back", worker_id, stream, entry_id)
-                )
-            )
+            call = self._run("list", partition, "back", worker_id, stream, entry_id)
+            self._track(asyncio.ensure_future(call))
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             location = self._claimed.pop((worker_id, key_of(task)), None)
             if location is not None:
-                await self._run("list", location[0], "back", worker_id, *location[1:])
+                partition, stream, entry_id = location
+                await self._run("list", partition, "back", worker_id, stream, entry_id)
 
     def _track(self, task: asyncio.Future[Any]) -> None:
         """Keep a background task until it is done: a worker that leaves waits for it."""
@@ -161,20 +167,22 @@ class RedisTaskQueue:
     def _done(self, task: asyncio.Future[Any]) -> None:
         self._background.discard(task)
         if not task.cancelled():
-            task.exception()  # seen: a task that couldn't be given back is found on our list later
+            # retrieved, so that asyncio doesn't complain: a task that couldn't be given back is
+            # still on the worker's pending list, and is taken from there later
+            task.exception()
 
     async def _wait_background(self) -> None:
-        while self._background:  # one may begin another
+        while self._background:  # a background task may begin another
             await asyncio.wait(self._background)
 
     def begin(self, key: Key) -> None:
-        """Nothing to note: the pending entry says it."""
+        """Nothing to note: the pending entry is the claim."""
 
     async def claimed(self, worker_id: str) -> list[Task]:
         tasks: list[Task] = []
         for partition in range(self._partitions):
-            found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
-            tasks += await self._decoded(partition, worker_id, found)
+            reply = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
+            tasks += await self._decode_tasks(partition, worker_id, reply)
         return tasks
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
@@ -190,18 +198,19 @@ class RedisTaskQueue:
         for event in events:
             location = self._location(worker_id, event)
             if location is not None:
-                groups.setdefault(location[0], []).extend(
-                    (location[1], location[2], codec.encode(event))
-                )
-        calls = [
-            self._run("report", partition, "", worker_id, how, *items[first : first + 3 * PORTION])
-            for partition, items in groups.items()
-            for first in range(0, len(items), 3 * PORTION)
-        ]
+                partition, stream, entry_id = location
+                items = groups.setdefault(partition, [])
+                items += (stream, entry_id, codec.encode(event))
+
+        calls: list[Coroutine[Any, Any, Any]] = []
+        for partition, items in groups.items():
+            for first in range(0, len(items), 3 * PORTION):
+                portion = items[first : first + 3 * PORTION]
+                calls.append(self._run("report", partition, "", worker_id, how, *portion))
         if len(calls) == 1:
             await calls[0]
         elif calls:
-            await _all(calls)
+            await _gather_all(calls)
 
     def _location(self, worker_id: str, item: TaskEvent | Stop | Task) -> TaskLocation | None:
         return self._claimed.get((worker_id, key_of(item)))
@@ -226,30 +235,34 @@ class RedisTaskQueue:
         await script("beat").run(
             self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about)
         )
+
         groups: dict[int, list[tuple[Stop, TaskLocation]]] = {}
-        gone: list[Stop] = []
+        lost: list[Stop] = []
         for stop in claimed:
             location = self._location(worker_id, stop)
             if location is None:
-                gone.append(stop)
+                lost.append(stop)
             else:
                 groups.setdefault(location[0], []).append((stop, location))
         for partition, items in groups.items():
-            gone += await self._gone(partition, worker_id, items)
-        for stop in gone:
+            lost += await self._find_lost(partition, worker_id, items)
+        for stop in lost:
             self._claimed.pop((worker_id, key_of(stop)), None)
-        return gone
+        return lost
 
-    async def _gone(
+    async def _find_lost(
         self, partition: int, worker_id: str, items: list[tuple[Stop, TaskLocation]]
     ) -> list[Stop]:
-        gone: list[Stop] = []
+        """Tasks that aren't on the worker's pending list any more."""
+        lost: list[Stop] = []
         for first in range(0, len(items), PORTION):
-            some = items[first : first + PORTION]
-            locations = [part for _, (_, stream, entry_id) in some for part in (stream, entry_id)]
-            found = await self._ask("list", partition, "gone", worker_id, *locations)
-            gone += [some[int(number) - 1][0] for number in found]
-        return gone
+            portion = items[first : first + PORTION]
+            locations: list[bytes] = []
+            for _, (_, stream, entry_id) in portion:
+                locations += (stream, entry_id)
+            numbers = await self._ask("list", partition, "gone", worker_id, *locations)
+            lost += [portion[int(number) - 1][0] for number in numbers]
+        return lost
 
     async def share_logs(self, texts: Mapping[Key, str]) -> None:
         await self._logs.share(texts)
@@ -260,29 +273,29 @@ class RedisTaskQueue:
     async def workers(self) -> Mapping[str, int]:
         """Workers and their heartbeats, also those that have claimed tasks and never sent one."""
         beats = await self._server.fleet.ask("HGETALL", keys.BEATS)
-        found = await asyncio.gather(*self._ask_workers_with_tasks(), return_exceptions=True)
-        # a node of a cluster that is away must not end the owners of partitions on others
-        known = {
-            name.decode(): 0 for names in found if isinstance(names, list) for name in names[::2]
-        }
-        known.update(
-            (name.decode(), int(count)) for name, count in zip(beats[::2], beats[1::2], strict=True)
-        )
-        return known
+        replies = await asyncio.gather(*self._ask_workers_with_tasks(), return_exceptions=True)
+
+        counts: dict[str, int] = {}
+        for reply in replies:
+            # a node of a cluster that is away must not end the owners of partitions on others
+            if isinstance(reply, list):
+                counts.update((name.decode(), 0) for name in reply[::2])
+        for name, count in zip(beats[::2], beats[1::2], strict=True):
+            counts[name.decode()] = int(count)
+        return counts
 
     async def _workers_with_tasks(self) -> set[str]:
         """Ids of workers with claimed tasks.
 
         Raises `StoreUnavailable` if a partition can't be asked.
         """
-        return {
-            name.decode()
-            for names in await _all(self._ask_workers_with_tasks())
-            for name in names[::2]
-        }
+        worker_ids: set[str] = set()
+        for reply in await _gather_all(self._ask_workers_with_tasks()):
+            worker_ids.update(name.decode() for name in reply[::2])
+        return worker_ids
 
     def _ask_workers_with_tasks(self) -> list[Coroutine[Any, Any, Any]]:
-        return [self._ask("list", each, "consumers") for each in range(self._partitions)]
+        return [self._ask("list", partition, "consumers") for partition in range(self._partitions)]
 
     async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
         return await worker_details(self._server, self._partitions, tasks_max)
@@ -293,41 +306,37 @@ class RedisTaskQueue:
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         lost = 0
         while True:
-            found = await self._ask("list", partition, "pending", worker_id, PORTION)
-            count: int = await self._run(
-                "report", partition, token, worker_id, "over", *_lost(found, worker_id)
-            )
+            pending = await self._ask("list", partition, "pending", worker_id, PORTION)
+            reports = _lost(pending, worker_id)
+            count: int = await self._run("report", partition, token, worker_id, "over", *reports)
             lost += count
-            if not found or not count:
+            if not pending or not count:
                 break
+
         if worker_id not in await self._workers_with_tasks():
-            # everywhere: once it is forgotten, the owners of other partitions don't hear of it any
-            # more
-            await _all(
-                [self._run("list", each, "forget", worker_id) for each in range(self._partitions)]
-            )
+            # in all partitions: the owners of the others don't see a forgotten worker any more
+            calls = [
+                self._run("list", other_partition, "forget", worker_id)
+                for other_partition in range(self._partitions)
+            ]
+            await _gather_all(calls)
             await self._forget(worker_id)
         return lost
 
     async def leave(self, worker_id: str, unstarted: Sequence[Task]) -> None:
         await self._wait_background()
-        back = {key_of(task) for task in unstarted}
+        unstarted_keys = {key_of(task) for task in unstarted}
         for partition in range(self._partitions):
-            found = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
-            mine, others = _divide(found, back)
-            if mine:
-                await self._run("list", partition, "back", worker_id, *mine)
-            for first in range(0, len(others), 3 * PORTION):
-                some = others[first : first + 3 * PORTION]  # what it stopped in the middle
-                await self._run(
-                    "report",
-                    partition,
-                    "",
-                    worker_id,
-                    "over",
-                    *_lost(some, worker_id, interrupted=True),
-                )
+            pending = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
+            given_back, interrupted = _divide(pending, unstarted_keys)
+            if given_back:
+                await self._run("list", partition, "back", worker_id, *given_back)
+            for first in range(0, len(interrupted), 3 * PORTION):
+                portion = interrupted[first : first + 3 * PORTION]
+                reports = _lost(portion, worker_id, interrupted=True)
+                await self._run("report", partition, "", worker_id, "over", *reports)
             await self._run("list", partition, "forget", worker_id)
+
         await self._forget(worker_id)
         waker = self._wakers.pop(worker_id, None)
         if waker is not None:
@@ -341,22 +350,21 @@ class RedisTaskQueue:
         await script("beat").run(self._server.fleet, keys.BEATS, worker_id)
 
     async def depths(self) -> Mapping[str, tuple[int, int]]:
+        calls = [self._ask("list", partition, "depths") for partition in range(self._partitions)]
         depths: dict[str, tuple[int, int]] = {}
-        for found in await _all(
-            [self._ask("list", each, "depths") for each in range(self._partitions)]
-        ):
-            for stream, waiting, running in zip(found[::3], found[1::3], found[2::3], strict=True):
+        for reply in await _gather_all(calls):
+            for stream, waiting, running in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
                 queue, _ = keys.queue_of(stream.decode())
-                before = depths.get(queue, (0, 0))
-                depths[queue] = (before[0] + waiting, before[1] + running)
+                waiting_before, running_before = depths.get(queue, (0, 0))
+                depths[queue] = (waiting_before + waiting, running_before + running)
         return depths
 
     async def backlog(self, partition: int) -> list[Backlog]:
-        found = await self._ask("list", partition, "depths")
+        reply = await self._ask("list", partition, "depths")
         counts: dict[tuple[str, str | None], int] = {}
-        for stream, waiting in zip(found[::3], found[1::3], strict=True):
-            where = keys.queue_of(stream.decode())
-            counts[where] = counts.get(where, 0) + waiting
+        for stream, waiting in zip(reply[::3], reply[1::3], strict=True):
+            queue_and_handler = keys.queue_of(stream.decode())
+            counts[queue_and_handler] = counts.get(queue_and_handler, 0) + waiting
         return [
             Backlog(queue, handler, waiting)
             for (queue, handler), waiting in counts.items()
@@ -371,35 +379,37 @@ class RedisTaskQueue:
         decide: Callable[[WaitingTask], TaskEvent | None],
     ) -> int:
         link = self._server.of(partition)
-        names = [
-            name.decode() for name in await link.ask("SMEMBERS", keys.prefix(partition) + "queues")
-        ]
+        streams = await link.ask("SMEMBERS", keys.prefix(partition) + "queues")
         recalled = 0
-        for stream in names:
+        for name in streams:
+            stream = name.decode()
             if keys.queue_of(stream) == (backlog.queue, backlog.handler):
-                recalled += await self._recall(partition, token, stream, decide)
+                recalled += await self._recall_from(partition, token, stream, decide)
         return recalled
 
-    async def _recall(
+    async def _recall_from(
         self,
         partition: int,
         token: str,
         stream: str,
         decide: Callable[[WaitingTask], TaskEvent | None],
     ) -> int:
-        link, key = self._server.of(partition), keys.prefix(partition) + "tasks:" + stream
+        link = self._server.of(partition)
+        key = keys.prefix(partition) + "tasks:" + stream
         after = self._recalled_up_to.pop((partition, stream), b"0-0")
-        found = await link.ask("XRANGE", key, b"(" + after, "+", "COUNT", PORTION)
-        if len(found) == PORTION:  # else the next look begins at the beginning again
-            self._recalled_up_to[partition, stream] = found[-1][0]
+        entries = await link.ask("XRANGE", key, b"(" + after, "+", "COUNT", PORTION)
+        if len(entries) == PORTION:  # else the next call begins at the beginning again
+            self._recalled_up_to[partition, stream] = entries[-1][0]
+
         now_ms = self._server.now() * 1000
         items: list[Any] = []
-        for entry_id, fields in found:
+        for entry_id, fields in entries:
             try:
                 task = _task.decode(fields[1])
             except msgspec.DecodeError:
-                continue  # of another version; whoever fetches it will say so
-            waiting_seconds = max(0.0, now_ms - int(entry_id.partition(b"-")[0])) / 1000
+                continue  # another version's; whoever fetches it reports that
+            queued_at_ms = int(entry_id.partition(b"-")[0])
+            waiting_seconds = max(0.0, now_ms - queued_at_ms) / 1000
             event = decide(WaitingTask(task, f"{stream}/{entry_id.decode()}", waiting_seconds))
             if event is not None:
                 items += (entry_id, codec.encode(event))
@@ -429,7 +439,17 @@ class RedisTaskQueue:
         return await script(name).ask(self._server.of(partition), keys.lease(partition), *arguments)
 
 
-async def _all(calls: Iterable[Any]) -> list[Any]:
+def _served(queues: Collection[str], handlers: Collection[str] | None) -> list[Any]:
+    """What a worker serves, as `fetch.lua` takes it: how many queues, their names, handlers.
+
+    No handlers at all means that it has every handler, so one that has none sends an empty name.
+    """
+    if handlers is None:
+        return [len(queues), *queues]
+    return [len(queues), *queues, *(handlers or ("",))]
+
+
+async def _gather_all(calls: Iterable[Any]) -> list[Any]:
     """Wait for all of the calls: each is done when this returns or raises."""
     results = await asyncio.gather(*calls, return_exceptions=True)
     for result in results:
@@ -438,33 +458,35 @@ async def _all(calls: Iterable[Any]) -> list[Any]:
     return results
 
 
-def _lost(found: Sequence[bytes], worker_id: str, *, interrupted: bool = False) -> list[Any]:
+def _lost(pending: Sequence[bytes], worker_id: str, *, interrupted: bool = False) -> list[Any]:
+    """Reports that pending tasks are lost, as `report.lua` takes them."""
     items: list[Any] = []
-    for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):
-        items += (stream, entry_id, codec.encode(TaskLost(*_key(data), worker_id, interrupted)))
+    for stream, entry_id, data in zip(pending[::3], pending[1::3], pending[2::3], strict=True):
+        event = TaskLost(*_decode_key(data), worker_id, interrupted)
+        items += (stream, entry_id, codec.encode(event))
     return items
 
 
-def _key(data: bytes) -> Key:
+def _decode_key(data: bytes) -> Key:
     try:
-        it = task_key.decode(data)
+        key = task_key.decode(data)
     except msgspec.DecodeError:
-        return ("", "", 0, 0)  # nobody's: the entry goes, and the event finds no execution
-    return (it.execution_id, it.node_id, it.generation, it.attempt)
+        return ("", "", 0, 0)  # the entry is removed, and no execution has the event's id
+    return (key.execution_id, key.node_id, key.generation, key.attempt)
 
 
 def _undecodable(data: bytes, worker_id: str, error: Exception) -> bytes:
     reason = TaskError("schema", f"the task can't be read by the worker {worker_id}: {error}")
-    return codec.encode(TaskFailed(*_key(data), worker_id, 0.0, reason, retryable=False))
+    return codec.encode(TaskFailed(*_decode_key(data), worker_id, 0.0, reason, retryable=False))
 
 
-def _divide(found: Sequence[bytes], back: set[Key]) -> tuple[list[bytes], list[bytes]]:
-    """Divide claimed tasks into those that go back (stream, entry id) and others (everything)."""
-    mine: list[bytes] = []
-    others: list[bytes] = []
-    for stream, entry_id, data in zip(found[::3], found[1::3], found[2::3], strict=True):
-        if _key(data) in back:
-            mine += (stream, entry_id)
+def _divide(pending: Sequence[bytes], unstarted: set[Key]) -> tuple[list[bytes], list[bytes]]:
+    """Divide pending tasks into unstarted (stream, entry id) and interrupted (and the task)."""
+    given_back: list[bytes] = []
+    interrupted: list[bytes] = []
+    for stream, entry_id, data in zip(pending[::3], pending[1::3], pending[2::3], strict=True):
+        if _decode_key(data) in unstarted:
+            given_back += (stream, entry_id)
         else:
-            others += (stream, entry_id, data)
-    return mine, others
+            interrupted += (stream, entry_id, data)
+    return given_back, interrupted

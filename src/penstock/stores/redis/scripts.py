@@ -1,4 +1,4 @@
-"""The Lua scripts: files beside this one, each with a header that says what it is given and what it answers."""
+"""The Lua scripts in `lua/`, each with a header that names its keys, arguments and answer."""
 
 from __future__ import annotations
 
@@ -13,24 +13,23 @@ from typing import Any
 from penstock.stores.redis.wire import Link, Refused
 
 FOLDER = Path(__file__).parent / "lua"
-
-
 _INCLUDE = re.compile(r"^-- include (\w+)$", re.MULTILINE)
 
 
 class Script:
     def __init__(self, name: str) -> None:
-        self.source = _INCLUDE.sub(_part, (FOLDER / f"{name}.lua").read_text())
+        self.source = _INCLUDE.sub(_read_part, (FOLDER / f"{name}.lua").read_text())
         self._is_loaded = False
-        """Some server has taken it; one that hasn't, or has forgotten it, says so."""
+        """Whether some server has loaded it; one that hasn't answers NOSCRIPT."""
         self.digest = sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
     def begin(self, link: Link, key: str, *arguments: Any) -> asyncio.Future[Any]:
         """Run the script as a future: it happens whether or not somebody waits for it."""
-        begun = link.begin("EVALSHA", self.digest, 1, key, *arguments) if self._is_loaded else None
-        return (
-            begun if begun is not None else asyncio.ensure_future(self.run(link, key, *arguments))
-        )
+        if self._is_loaded:
+            begun = link.begin("EVALSHA", self.digest, 1, key, *arguments)
+            if begun is not None:
+                return begun
+        return asyncio.ensure_future(self.run(link, key, *arguments))
 
     async def run(self, link: Link, key: str, *arguments: Any) -> Any:
         """Run the script.
@@ -54,8 +53,8 @@ class Script:
         return answer
 
 
-def _part(found: re.Match[str]) -> str:
-    return (FOLDER / f"{found[1]}.part.lua").read_text()
+def _read_part(include: re.Match[str]) -> str:
+    return (FOLDER / f"{include[1]}.part.lua").read_text()
 
 
 @cache

@@ -25,17 +25,14 @@ class Sentinels:
     async def master(self) -> Address:
         """The master's address. Raises `StoreUnavailable` if no Sentinel knows it."""
         answers = await asyncio.gather(*map(self._ask, self._links))
-        known = [answer for answer in answers if answer is not None]
-        if not known:
+        masters = [answer for answer in answers if answer is not None]
+        if not masters:
             raise StoreUnavailable(f"no Sentinel answers for the master {self._endpoints}")
-        _, host, port = max(known)
+        _, host, port = max(masters)  # the one with the highest epoch
         return self._endpoints.servers[0].at(host, port)
 
     async def _ask(self, link: Link) -> tuple[int, str, int] | None:
-        """A Sentinel's answer: its epoch, and the master's host and port.
-
-        None if it knows nothing.
-        """
+        """A Sentinel's answer: its epoch, and the master's host and port; None without one."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 reply = await link.ask("SENTINEL", "MASTER", self._endpoints.master_name)

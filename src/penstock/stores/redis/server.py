@@ -1,7 +1,7 @@
-"""The Redis that a store is on: one server, the master that Sentinels name, or a cluster.
+"""The Redis of a store: one server, the master that Sentinels name, or a cluster.
 
-Each partition is on one node of a cluster. `of(partition)` is the connection that everybody shares;
-whoever waits in a blocking call gets one of its own.
+Each partition is on one node of a cluster. `of(partition)` is the shared connection to it; each
+blocking call gets a connection of its own.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ log = logging.getLogger("penstock.stores")
 PULSE_SECONDS = 1.0
 SILENT_SECONDS = 3.0
 ANSWER_SECONDS = 1.0
-"""A node that takes longer isn't waited for, where another one can answer."""
+"""How long one of several nodes may take to answer, before another one is asked."""
 FULL = 0.95
-"""Of the memory that Redis may use: from here on nothing new is accepted."""
+"""The share of Redis's `maxmemory` from which on nothing new is accepted."""
 
 
 class Server:
@@ -38,22 +38,21 @@ class Server:
         locate = self._sentinels.master if self._sentinels is not None else None
         self._seeds = [Link(address, locate) for address in self.endpoints.servers]
         self.main = self._seeds[0]
-        """The connection to the one server there is; of a cluster, to the node that answered last.
-        """
+        """The connection to the one server; in a cluster, to the node that answered last."""
         self.partitions = 1
         self._blocking: set[Link] = set()
         self._offset = time.time() - time.monotonic()
         self._unanswered_since: float | None = None
-        """When the first question was asked that Redis hasn't answered.
+        """When the first call was made that Redis hasn't answered.
 
-        A busy process may not have asked for long.
+        It isn't the time of the last answer: a busy process may not have asked for long.
         """
         self._is_full = False
         self._refuses_writes = ""
         self._pulse: asyncio.Task[None] | None = None
         self._is_cluster = False
         self._slots: list[tuple[int, int, Link]] = []
-        """Of a cluster: from which slot to which is on which node."""
+        """In a cluster: ranges of hash slots (first, last), and the node of each."""
         self._nodes: dict[tuple[str, int], Link] = {}
 
     async def open(self) -> None:
@@ -66,8 +65,9 @@ class Server:
         self._is_cluster = _fields(cluster).get("cluster_enabled") == "1"
         if len(self._seeds) > 1 and not self._is_cluster:
             raise SettingsError(
-                f"the store names several servers, and Redis at {self.main.address} isn't part of a cluster; name one "
-                "server, or let Sentinels say which is the master: redis+sentinel://host:26379/mymaster/0"
+                f"the store names several servers, and Redis at {self.main.address} isn't part of "
+                "a cluster; name one server, or let Sentinels say which is the master: "
+                "redis+sentinel://host:26379/mymaster/0"
             )
         await self._check_settings()
         await self._beat()
@@ -92,7 +92,10 @@ class Server:
 
     @property
     def groups(self) -> Sequence[Sequence[int]]:
-        """Partitions that one blocking call can wait for together: in a cluster, none with any other."""
+        """Partitions that one blocking call can wait for together.
+
+        In a cluster, each partition is a group of its own.
+        """
         if self._is_cluster:
             return [[partition] for partition in range(self.partitions)]
         return [range(self.partitions)]
@@ -109,12 +112,11 @@ class Server:
     def _read_slots(self, reply: Sequence[Any]) -> None:
         """Read which node of the cluster has which hash slots.
 
-        Asked all the time: whoever went to the wrong one tries again by itself.
+        This is asked every second. A call that went to the wrong node fails and is made again.
         """
         slots: list[tuple[int, int, Link]] = []
         for first, last, (host, port, *_), *_ in reply:
-            # a node that doesn't know its own address leaves it out: then it is the one that we
-            # asked
+            # a node that doesn't know its own address leaves it out: it is the node that answered
             node = ((host or b"").decode() or self.main.address.host, int(port))
             if node not in self._nodes:
                 self._nodes[node] = Link(self.endpoints.servers[0].at(*node))
@@ -131,13 +133,12 @@ class Server:
         await link.close()
 
     def now(self) -> float:
-        """Redis's clock, as far as it can be known here."""
+        """Redis's clock, as this process estimates it."""
         return time.monotonic() + self._offset
 
     def check_open(self) -> None:
         """Raises `StoreUnavailable` if Redis is known to be away, full or read-only."""
-        # of a cluster any node will do: what one of them can't do now is done when another has
-        # taken its place
+        # in a cluster, another node takes over the partitions of one that is away
         if not self._is_cluster and self.main.failed is not None:
             raise self.main.failed
         since = self._unanswered_since
@@ -147,7 +148,8 @@ class Server:
             )
         if self._is_full:
             raise StoreUnavailable(
-                f"Redis at {self.endpoints} is out of memory; nothing new is accepted until some is free"
+                f"Redis at {self.endpoints} is out of memory; "
+                "nothing new is accepted until some is free"
             )
         if self._refuses_writes:
             raise StoreUnavailable(
@@ -166,22 +168,30 @@ class Server:
         calls: list[tuple[Any, ...]] = [("TIME",), ("INFO", "memory")]
         if self._is_cluster:
             calls += [("CLUSTER", "INFO"), ("CLUSTER", "SLOTS")]
+
         before = time.monotonic()
         self._unanswered_since = self._unanswered_since or before
         clock, memory, *cluster = await self._first_answer(calls)
         after = time.monotonic()
         self._unanswered_since = None
-        self._offset = int(clock[0]) + int(clock[1]) / 1e6 - (before + after) / 2
-        used = _fields(memory)
-        memory_max = int(used.get("maxmemory", "0"))
-        self._is_full = bool(memory_max) and int(used.get("used_memory", "0")) > FULL * memory_max
+
+        seconds, microseconds = clock
+        self._offset = int(seconds) + int(microseconds) / 1e6 - (before + after) / 2
+        memory_info = _fields(memory)
+        memory_used = int(memory_info.get("used_memory", "0"))
+        memory_max = int(memory_info.get("maxmemory", "0"))
+        self._is_full = bool(memory_max) and memory_used > FULL * memory_max
         if cluster:
             self._read_slots(cluster[1])
         self._refuses_writes = await self._refusal()
 
     async def _follow_master(self, sentinels: Sentinels) -> None:
-        """Leave a master that was replaced: it may still take writes on its side of a split network."""
-        with contextlib.suppress(StoreUnavailable):  # then the master is the one that is known
+        """Leave a master that was replaced.
+
+        It may still accept writes on its side of a split network.
+        """
+        # without an answer of a Sentinel, the master is the last one that was named
+        with contextlib.suppress(StoreUnavailable):
             master = await sentinels.master()
             for link in (self.main, *self._blocking):
                 if link.is_open and link.address != master:
@@ -191,27 +201,26 @@ class Server:
                     link.abort()
 
     async def _refusal(self) -> str:
-        """Why the server takes no writes, as a replica doesn't.
+        """Why the server accepts no writes, such as a replica; '' if it does.
 
-        Found by a write that changes nothing and needs no memory.
+        A write that changes nothing and needs no memory is tried.
         """
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self.fleet.ask("HDEL", keys.BEATS, "")
         except NotNow as error:
-            # of a cluster: the node has changed, and the next beat knows which it is
+            # in a cluster the key may have moved to another node: the next beat knows which
             return "" if error.code in ("MOVED", "ASK", "TRYAGAIN") else error.text
         except TimeoutError:
-            pass  # whoever needs that node finds out for itself
+            pass  # calls to that node time out by themselves
         return ""
 
     async def _first_answer(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        """The first answer of a node.
+        """The replies of the first node that answers.
 
-        Of the one that answered last, or of any other that the URL names or the cluster has.
-
-        A node that is cut off from most of the cluster says so (`cluster_state:fail`); then another
-        one is asked.
+        The node that answered last is asked first, then all others that the URL names or the
+        cluster has. A node that is cut off from most of the cluster says so (`cluster_state:fail`);
+        its replies count only if no other node answers.
         """
         links = dict.fromkeys((self.main, *self._seeds, *self._nodes.values()))
         if len(links) == 1:
@@ -229,6 +238,7 @@ class Server:
                 self.main = link
                 return answers
             second_best = second_best or (link, answers)
+
         if second_best is None:
             raise StoreUnavailable(
                 f"no node of the Redis cluster at {self.endpoints} answers: {'; '.join(reasons)}"
@@ -238,42 +248,54 @@ class Server:
 
     async def _check_settings(self) -> None:
         try:
-            found = await self.main.ask("CONFIG", "GET", "maxmemory-policy")
+            eviction = await self.main.ask("CONFIG", "GET", "maxmemory-policy")
             persistence = await self.main.ask("CONFIG", "GET", "appendonly")
         except StoreUnavailable:
             raise
-        except StoreError:  # managed servers don't tell
+        except StoreError:  # managed servers don't allow CONFIG
             log.warning(
-                "Redis doesn't show its settings; see to it that maxmemory-policy is noeviction and AOF is on"
+                "Redis doesn't show its settings; "
+                "make sure that maxmemory-policy is noeviction and AOF is on"
             )
             return
-        if found and found[1] != b"noeviction":
+
+        if eviction and eviction[1] != b"noeviction":
             raise SettingsError(
-                f"Redis at {self.endpoints} has maxmemory-policy {found[1].decode()}, which throws data away; "
-                "set it to noeviction"
+                f"Redis at {self.endpoints} has maxmemory-policy {eviction[1].decode()}, "
+                "which throws data away; set it to noeviction"
             )
         if persistence and persistence[1] != b"yes":
             log.warning(
-                "Redis at %s doesn't write an append-only file: after a crash of it, executions are built again from "
-                "PostgreSQL, and steps since their last checkpoint run again (appendonly yes keeps them)",
+                "Redis at %s doesn't write an append-only file: after it crashes, executions are "
+                "rebuilt from PostgreSQL, and nodes since their last checkpoint run again "
+                "(set appendonly to yes to avoid that)",
                 self.endpoints,
             )
 
 
 def check_version(info: dict[str, str]) -> None:
     """Raises `SettingsError` unless the server is Redis 7 or Valkey 8, or newer."""
-    name, least, version = "Redis", 7, info.get("redis_version", "")
     if "valkey_version" in info:
-        name, least, version = "Valkey", 8, info["valkey_version"]
+        name = "Valkey"
+        version = info["valkey_version"]
+        major_min = 8
+    else:
+        name = "Redis"
+        version = info.get("redis_version", "")
+        major_min = 7
     major = version.partition(".")[0]
-    if not major.isdigit() or int(major) < least:
+    if not major.isdigit() or int(major) < major_min:
         raise SettingsError(
-            f"this is {name} {version or 'of an unknown version'}; {name} {least}.0 or newer is needed"
+            f"this is {name} {version or 'of an unknown version'}; "
+            f"{name} {major_min}.0 or newer is needed"
         )
 
 
 def _fields(info: bytes) -> dict[str, str]:
-    lines = (
-        line.partition(":") for line in info.decode(errors="replace").splitlines() if ":" in line
-    )
-    return {name: value.strip() for name, _, value in lines}
+    """The fields of an answer to INFO."""
+    fields: dict[str, str] = {}
+    for line in info.decode(errors="replace").splitlines():
+        name, separator, value = line.partition(":")
+        if separator:
+            fields[name] = value.strip()
+    return fields

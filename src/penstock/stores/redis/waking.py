@@ -1,8 +1,8 @@
-"""Wake-ups of a worker: how it learns that there are tasks to fetch, without asking all the time.
+"""Wake-ups of a worker: how it learns that there are tasks to fetch, without polling.
 
-Every partition has a stream of one entry that changes when tasks are handed out. A worker reads on
-from the entry that it knows, so nothing that came while it was busy is missed; and now and then it
-looks everywhere, whatever it was told.
+Every partition has a stream of one entry that changes when tasks are queued. A worker reads on from
+the last entry that it has seen, so it misses nothing while it is busy. Now and then it looks into
+all partitions, whether it was woken or not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.stores.redis.server import Server
 from penstock.stores.redis.wire import Link
 
 BLOCK_SECONDS = 4.0
-"""After so long it looks everywhere, so that what nobody was woken for is running within 5 s."""
+"""After so long a worker looks into all partitions, so that a lost wake-up costs at most 5 s."""
 MARGIN_SECONDS = 5.0
 
 
@@ -29,13 +29,13 @@ class Waker:
             partition: "0" for group in self._groups for partition in group
         }
         self._hopeful: list[int] = list(self._seen)
-        """Partitions that may have something, the one that waited longest first."""
+        """Partitions that may have tasks, the one that waited longest first."""
         self._wakeups = dict.fromkeys(self._seen, 0)
-        """How often each partition was woken."""
+        """How often there was a wake-up, by partition."""
         self._reading: dict[asyncio.Task[None], int] = {}
 
     def hopeful(self) -> list[tuple[int, int]]:
-        """Partitions that may have tasks, with how often each was woken.
+        """Partitions that may have tasks, with the number of wake-ups of each.
 
         The first goes to the end, so that none is always served last.
         """
@@ -44,9 +44,9 @@ class Waker:
         return order
 
     def found_empty(self, partition: int, wakeups: int) -> None:
-        """Note that a partition has no tasks, unless it was woken since it was looked at.
+        """Note that a partition has no tasks, unless there was a wake-up since it was looked at.
 
-        Reading and fetching have connections of their own.
+        There may be one, since wake-ups are read on a connection of their own.
         """
         if partition in self._hopeful and self._wakeups[partition] == wakeups:
             self._hopeful.remove(partition)
@@ -72,13 +72,12 @@ class Waker:
                 task.result()
 
     async def _wait_for_one(self) -> None:
-        """As below, without a task for each reading: this is part of every hop of a chain."""
+        """Wait without an asyncio task for each read: every task of a chain waits here."""
         while not self._hopeful:
             try:
                 await self._read(self._links[0], self._groups[0])
-            except (
-                BaseException
-            ):  # also one that was given up: its answer would be in the way of the next
+            except BaseException:
+                # also when cancelled: the late reply would be taken for that of the next read
                 await self._renew(0)
                 raise
 
@@ -88,22 +87,25 @@ class Waker:
         self._links[index] = self._server.blocking(self._groups[index][0])
 
     async def _read(self, link: Link, partitions: Sequence[int]) -> None:
-        call: list[Any] = ["XREAD", "BLOCK", round(BLOCK_SECONDS * 1000), "STREAMS"]
-        call += [keys.wake(each) for each in partitions] + [self._seen[each] for each in partitions]
-        found = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
-        if not found:
-            self._hope(partitions)
+        block = ("BLOCK", round(BLOCK_SECONDS * 1000))
+        streams = [keys.wake(partition) for partition in partitions]
+        after = [self._seen[partition] for partition in partitions]
+        call = ("XREAD", *block, "STREAMS", *streams, *after)
+        reply = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        if not reply:
+            self._wake_up(partitions)
             return
-        numbers = {keys.wake(each).encode(): each for each in partitions}
-        for key, entries in found:
-            self._seen[numbers[key]] = entries[-1][0]
-        self._hope([numbers[key] for key, _ in found])
 
-    def _hope(self, partitions: Sequence[int]) -> None:
-        for each in partitions:
-            self._wakeups[each] += 1
-            if each not in self._hopeful:
-                self._hopeful.append(each)
+        partition_by_key = {key.encode(): p for key, p in zip(streams, partitions, strict=True)}
+        for key, entries in reply:
+            self._seen[partition_by_key[key]] = entries[-1][0]
+        self._wake_up([partition_by_key[key] for key, _ in reply])
+
+    def _wake_up(self, partitions: Sequence[int]) -> None:
+        for partition in partitions:
+            self._wakeups[partition] += 1
+            if partition not in self._hopeful:
+                self._hopeful.append(partition)
 
     async def close(self) -> None:
         for task in self._reading:

@@ -23,9 +23,7 @@ CALL_SECONDS = 10.0
 CONNECT_SECONDS = 5.0
 WATCH_SECONDS = 1.0
 TRIES = 5
-"""For a call that may be made again, on connections that break: one that breaks so often is no
-connection.
-"""
+"""How often a repeatable call is made, on connections that break."""
 AWAY = (
     "LOADING",
     "READONLY",
@@ -40,7 +38,7 @@ AWAY = (
     "ASK",
     "UNBLOCKED",
 )
-"""Replies that say: not now. Everything else is about what was asked."""
+"""Errors of a server that can't serve anybody now; all other errors are about the call."""
 _NOTHING = object()
 T = TypeVar("T")
 Locate: TypeAlias = "Callable[[], Awaitable[Address]]"
@@ -55,15 +53,16 @@ class Refused(StoreError):
 
 
 class Broken(StoreUnavailable):
-    """The connection ended before the answer came: what was asked may have been done, or may yet be."""
+    """The connection ended before the answer came: the call may have been carried out or not."""
 
 
 class NotNow(StoreUnavailable):
-    """Redis is there and can't do it at the moment; `text` is what it says."""
+    """Redis answers, but can't do it at the moment; `text` is its reply."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"Redis can't now: {text}")
-        self.code, self.text = text.partition(" ")[0], text
+        self.code = text.partition(" ")[0]
+        self.text = text
 
 
 def error_of(text: str) -> StoreError:
@@ -87,8 +86,9 @@ class Wire(asyncio.Protocol):
         self.is_open = False
 
     def connection_made(self, transport: Any) -> None:
-        self._transport, self.is_open = transport, True
-        self._watch = self._loop.call_later(WATCH_SECONDS, self._look)
+        self._transport = transport
+        self.is_open = True
+        self._watch = self._loop.call_later(WATCH_SECONDS, self._check_late)
 
     def call(self, *arguments: Any, seconds: float = CALL_SECONDS) -> asyncio.Future[Any]:
         future = self._loop.create_future()
@@ -136,28 +136,29 @@ class Wire(asyncio.Protocol):
             self._transport.close()
             await self._closed
 
-    def _look(self) -> None:
-        """Check whether a reply is late.
-
-        A server that doesn't answer is as good as gone; whoever waits must hear of it.
-        """
+    def _check_late(self) -> None:
+        """End the connection if a reply is late, so that nobody waits for a silent server."""
         if self._waiting and self._waiting[0][1] < self._loop.time():
             self._is_silent = True
             self.abort()
         else:
-            self._watch = self._loop.call_later(WATCH_SECONDS, self._look)
+            self._watch = self._loop.call_later(WATCH_SECONDS, self._check_late)
 
 
 def _fail(future: asyncio.Future[Any], error: StoreError) -> None:
     future.set_exception(error)
-    future.exception()  # seen: whoever asked may have gone, and asyncio needn't complain about it
+    # retrieved: if the caller was cancelled, asyncio would complain of an error that nobody saw
+    future.exception()
 
 
 class Link:
     """A connection that is made again after it broke."""
 
     def __init__(self, address: Address, locate: Locate | None = None) -> None:
-        """`locate` says where the master is now, before each connection; `address` is then its last answer."""
+        """`locate` answers the master's address. It is called before each connection.
+
+        `address` is then its last answer.
+        """
         self.address = address
         self._locate = locate
         self._wire: Wire | None = None
@@ -185,28 +186,32 @@ class Link:
         try:
             return await wire.call(*arguments, seconds=seconds)
         except NotNow as error:
-            if error.code == "READONLY":  # a replica by now: the name may lead elsewhere
+            # the server is a replica by now: the host name may belong to another server
+            if error.code == "READONLY":
                 wire.abort()
             raise
 
     async def ask(self, *arguments: Any, seconds: float = CALL_SECONDS) -> Any:
-        """A call that changes nothing, so it is made again if its connection broke: others share it, and may be why."""
-        return await _again(lambda: self.call(*arguments, seconds=seconds))
+        """Make a call that changes nothing, and make it again if the connection broke.
+
+        Another call on the same connection may be why it broke.
+        """
+        return await _retry_broken(lambda: self.call(*arguments, seconds=seconds))
 
     def begin(self, *arguments: Any) -> asyncio.Future[Any] | None:
-        """Begin a call and answer its future; None if the connection has to be made first."""
+        """Begin a call and return its future; None if the connection has to be made first."""
         wire = self._wire
         return wire.call(*arguments) if wire is not None and wire.is_open else None
 
     async def pipeline(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        """Many calls that may be made again, one round trip; raises the first error."""
-        return await _again(lambda: self._pipeline(calls))
+        """Make many repeatable calls in one round trip. Raises the first error."""
+        return await _retry_broken(lambda: self._pipeline(calls))
 
     async def _pipeline(self, calls: list[tuple[Any, ...]]) -> list[Any]:
         wire = self._wire if self.is_open else await self._connect()
         assert wire is not None  # noqa: S101 -- for the type checker
-        # each is looked at, whatever became of the first or of the caller: asyncio complains of
-        # errors that nobody saw
+        # all replies are retrieved, also behind an error: asyncio complains of errors that nobody
+        # saw
         replies = await asyncio.gather(
             *[wire.call(*arguments) for arguments in calls], return_exceptions=True
         )
@@ -219,7 +224,7 @@ class Link:
         """Connect: one attempt for all who wait for it."""
         if self._connecting is None or self._connecting.done():
             self._connecting = asyncio.create_task(self._open())
-            # seen: whoever asked for it may have gone
+            # retrieved: the caller may have been cancelled meanwhile
             self._connecting.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(self._connecting)
 
@@ -228,18 +233,16 @@ class Link:
             async with asyncio.timeout(CONNECT_SECONDS):
                 if self._locate is not None:
                     self.address = await self._locate()
-                wire = await _again(lambda: _connected(self.address))
+                wire = await _retry_broken(lambda: _open_wire(self.address))
                 if self._locate is not None:
                     await _check_master(wire)
-        except (
-            OSError,
-            TimeoutError,
-            StoreError,
-        ) as error:  # also what it says to a greeting: not now, or not to you
+        except (OSError, TimeoutError, StoreError) as error:
+            # a StoreError is Redis's reply to a greeting, such as a wrong password
             reason = str(error) or "it doesn't answer"
             self.failed = StoreUnavailable(f"Redis at {self.address} can't be reached: {reason}")
             raise self.failed from None
-        self._wire, self.failed = wire, None
+        self._wire = wire
+        self.failed = None
         return wire
 
     async def close(self) -> None:
@@ -252,7 +255,7 @@ class Link:
             await self._wire.close()
 
 
-async def _again(call: Callable[[], Awaitable[T]]) -> T:
+async def _retry_broken(call: Callable[[], Awaitable[T]]) -> T:
     for _ in range(TRIES - 1):
         with suppress(Broken):
             return await call()
@@ -270,7 +273,7 @@ async def _check_master(wire: Wire) -> None:
         raise StoreUnavailable(f"it is a {role[0].decode()}, not the master")
 
 
-async def _connected(address: Address) -> Wire:
+async def _open_wire(address: Address) -> Wire:
     loop = asyncio.get_running_loop()
     if address.path:
         _, wire = await loop.create_unix_connection(Wire, address.path)

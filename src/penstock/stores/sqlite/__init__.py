@@ -27,7 +27,10 @@ class SqliteStores:
     def __init__(
         self, path: Path, blobs: Path | None = None, objects: ObjectBlobs | None = None
     ) -> None:
-        """`blobs`: the folder for large values, `objects`: the object store; else a folder beside the file."""
+        """`blobs` is a folder for large values, `objects` an object store for them.
+
+        Without both, they are in a folder beside the file.
+        """
         path = path.absolute()
         if not path.parent.is_dir():
             raise StoreError(
@@ -42,13 +45,13 @@ class SqliteStores:
                 self.blobs = BlobsMovedToObjects(objects, self._folder)
             self._closing = undo.pop_all()
 
-    def _open_files(self, undo: ExitStack, given: Path, blobs: Path | None) -> None:
-        """Everything that is opened is closed by `undo`, in the opposite order: the lock goes last."""
-        lock = StoreLock(given)
+    def _open_files(self, undo: ExitStack, opened: Path, blobs: Path | None) -> None:
+        """Open the store's files. `undo` closes them in the opposite order: the lock goes last."""
+        lock = StoreLock(opened)
         undo.callback(lock.release)
         path = self.path = lock.path
         folder = blobs or path.with_name(path.name + ".blobs")
-        # The last connection that closes removes the log: this one stays until there is another.
+        # the last connection that closes removes the log: this one stays until there is another
         with closing(prepare(path)):
             claims = Claims(path.with_name(path.name + ".claims"))
             undo.callback(claims.close)
@@ -56,22 +59,18 @@ class SqliteStores:
             undo.callback(reader.close)
             searcher = Reader(path)
             undo.callback(searcher.close)
-            files = [
-                path,
-                *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".claims")),
-            ]
-            watch = FileWatch(files, folder)
+            beside = [path.with_name(path.name + end) for end in ("-wal", "-shm", ".claims")]
+            watch = FileWatch([path, *beside], folder)
             undo.callback(watch.close)
             self._writer = Writer(path, watch)
             undo.callback(self._writer.close_now)
+
         self.hot = SqliteHotStore(self._writer, reader, claims)
         self.queue = self.hot.queue
         self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher)
-        # earlier versions had the folder beside a symbolic link, not beside the file that it leads
-        # to
-        self.blobs = self._folder = DirectoryBlobs(
-            folder, given.with_name(given.name + ".blobs"), on_made=watch.look
-        )
+        # earlier versions had the folder beside a symbolic link, not beside the linked file
+        earlier_folder = opened.with_name(opened.name + ".blobs")
+        self.blobs = self._folder = DirectoryBlobs(folder, earlier_folder, on_made=watch.look)
 
     async def open(self) -> None:
         """Nothing to do: the store is open once it is made."""

@@ -13,7 +13,8 @@ _scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
 
 class SqliteApiKeys:
     def __init__(self, writer: Writer, reader: Reader) -> None:
-        self._writer, self._reader = writer, reader
+        self._writer = writer
+        self._reader = reader
 
     async def put_key(self, key: ApiKey) -> None:
         row = (
@@ -31,16 +32,22 @@ class SqliteApiKeys:
 
     async def keys(self) -> list[ApiKey]:
         rows = await self._reader.rows(
-            "SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys ORDER BY created_at, id"
+            """
+            SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys
+            ORDER BY created_at, id
+            """
         )
-        return [ApiKey(row[0], row[1], _scopes_decoder.decode(row[2]), *row[3:]) for row in rows]
+        return [
+            ApiKey(key_id, name, _scopes_decoder.decode(scopes), *columns)
+            for key_id, name, scopes, *columns in rows
+        ]
 
     async def revoke_key(self, key_id: str, now: float) -> bool:
         statement = "UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
         try:
-            done = await self._writer.submit(
+            revoked = await self._writer.submit(
                 lambda connection: connection.execute(statement, (now, key_id)).rowcount
             )
         except UNKNOWABLE:
             return False
-        return bool(done)
+        return bool(revoked)

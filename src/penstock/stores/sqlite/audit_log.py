@@ -13,7 +13,7 @@ from penstock.stores.sqlite.reader import NUMBER_MAX, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 AUDIT_COLUMNS = "at, key_id, key_name, action, object, address, status, detail"
-# The oldest stand first: when these are younger, so is the rest.
+# Lines are in the order of time: if the first ones are younger, so is the rest.
 FORGET_LINES = """
     DELETE FROM audit
     WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT ?) WHERE at < ?)
@@ -22,7 +22,8 @@ FORGET_LINES = """
 
 class SqliteAuditLog:
     def __init__(self, writer: Writer, searcher: Reader) -> None:
-        self._writer, self._searcher = writer, searcher
+        self._writer = writer
+        self._searcher = searcher
 
     async def write_audit(self, lines: Sequence[AuditLine]) -> None:
         await self._writer.submit(lambda connection: write_lines(connection, lines))
@@ -31,24 +32,22 @@ class SqliteAuditLog:
         conditions = list(_conditions(search))
         where = " AND ".join(text for text, _ in conditions) or "1"
         values = tuple(value for _, value in conditions)
-        rows = await self._searcher.rows(
-            f"SELECT {AUDIT_COLUMNS}, id FROM audit WHERE {where} ORDER BY id DESC LIMIT ?",  # noqa: S608 -- our own words
-            (*values, search.limit),
-        )
-        return [_line(row) for row in rows]
+        statement = f"""
+            SELECT {AUDIT_COLUMNS}, id FROM audit WHERE {where} ORDER BY id DESC LIMIT ?
+        """  # noqa: S608 -- our own words
+        rows = await self._searcher.rows(statement, (*values, search.limit))
+        return [_decode_line(row) for row in rows]
 
     async def forget_audit(self, before: float, limit: int = 1000) -> int:
-        return int(
-            await self._writer.submit(
-                lambda connection: connection.execute(FORGET_LINES, (limit, before)).rowcount
-            )
+        deleted = await self._writer.submit(
+            lambda connection: connection.execute(FORGET_LINES, (limit, before)).rowcount
         )
+        return int(deleted)
 
 
 def write_lines(connection: sqlite3.Connection, lines: Sequence[AuditLine]) -> None:
-    insert_many(
-        connection, f"INSERT INTO audit ({AUDIT_COLUMNS})", [_values(line) for line in lines]
-    )
+    rows = [_encode_line(line) for line in lines]
+    insert_many(connection, f"INSERT INTO audit ({AUDIT_COLUMNS})", rows)
 
 
 def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
@@ -63,7 +62,7 @@ def _conditions(search: AuditSearch) -> Iterable[tuple[str, Any]]:
     return ((text, value) for text, value in wanted.items() if value is not None)
 
 
-def _values(line: AuditLine) -> tuple[object, ...]:
+def _encode_line(line: AuditLine) -> tuple[object, ...]:
     detail = msgspec.json.encode(line.detail) if line.detail else None
     return (
         line.at,
@@ -77,7 +76,7 @@ def _values(line: AuditLine) -> tuple[object, ...]:
     )
 
 
-def _line(row: tuple[Any, ...]) -> AuditLine:
+def _decode_line(row: tuple[Any, ...]) -> AuditLine:
     *values, detail, number = row
     line = AuditLine(*values)
     line.id = number

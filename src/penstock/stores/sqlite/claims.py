@@ -1,9 +1,9 @@
 """Claims: which tasks workers have claimed, in a file that outlives the process.
 
 A handler that kills its process must cost its node an attempt, or it would be run again for ever.
-So a task is noted here before its handler is called and struck off when its outcome is on disk. The
-notes are in a memory map: they survive `kill -9` without a system call per task. They don't survive
-a power cut, and needn't: then the attempt runs again, as "at least once per attempt" says.
+So a claim is written before the handler is called, and removed when the task's outcome is on disk.
+Claims are in a memory map: they survive `kill -9` without a system call per task. They don't
+survive a power cut, and needn't: then the attempt runs again, as "at least once per attempt" says.
 """
 
 from __future__ import annotations
@@ -36,14 +36,17 @@ class Claims:
         """Handlers begin in threads too."""
         self._taken = self._read()
         self.left_over = set(self._taken)
-        """Tasks that the last process had claimed when it ended; each stays noted until its loss is recorded."""
-        taken = set(self._taken.values())
-        self._free = [slot for slot in range(self._slots) if slot not in taken]
+        """Tasks that the last process had claimed when it ended.
+
+        Each stays claimed until its loss is recorded.
+        """
+        taken_slots = set(self._taken.values())
+        self._free = [slot for slot in range(self._slots) if slot not in taken_slots]
 
     def _reserve(self) -> mmap.mmap:
         """Reserve the file's room on disk.
 
-        Writing into a hole of it on a full disk would end the process.
+        On a full disk, writing into a hole of a mapped file would end the process.
         """
         size = self._slots * SLOT_BYTES
         if hasattr(os, "posix_fallocate"):
@@ -53,20 +56,19 @@ class Claims:
         return mmap.mmap(self._file, size)
 
     def _read(self) -> dict[Key, int]:
-        found: dict[Key, int] = {}
+        slots: dict[Key, int] = {}
         for slot in range(self._slots):
             start = slot * SLOT_BYTES
             (length,) = HEADER.unpack_from(self._map, start)
-            if 0 < length <= SLOT_BYTES - HEADER.size:
-                try:
-                    found[
-                        _decoder.decode(
-                            self._map[start + HEADER.size : start + HEADER.size + length]
-                        )
-                    ] = slot
-                except msgspec.DecodeError:
-                    continue  # half written when the process ended: the task hadn't been handed out
-        return found
+            if not 0 < length <= SLOT_BYTES - HEADER.size:
+                continue
+            first = start + HEADER.size
+            try:
+                key = _decoder.decode(self._map[first : first + length])
+            except msgspec.DecodeError:
+                continue  # half written when the process ended: the handler hadn't been called
+            slots[key] = slot
+        return slots
 
     def add(self, key: Key) -> None:
         data = _encode(key)
@@ -79,9 +81,8 @@ class Claims:
             start = slot * SLOT_BYTES
             first = start + HEADER.size
             self._map[first : first + len(data)] = data
-            HEADER.pack_into(
-                self._map, start, len(data)
-            )  # last: a note without a length doesn't exist
+            # last: a claim without a length doesn't exist
+            HEADER.pack_into(self._map, start, len(data))
 
     def remove(self, keys: Iterable[Key]) -> None:
         with self._turn:
@@ -95,7 +96,8 @@ class Claims:
             self._free.append(slot)
 
     def _grow(self) -> None:
-        first, self._slots = self._slots, self._slots * 2
+        first = self._slots
+        self._slots *= 2
         self._map.close()
         self._map = self._reserve()
         self._free.extend(range(first, self._slots))

@@ -1,6 +1,6 @@
-"""The cold store on SQLite: definitions, intents, what has ended.
+"""The cold store on SQLite: definitions, intents and finished executions.
 
-The same file as the hot store.
+It is the same file as the hot store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SqliteColdStore(
     def __init__(
         self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
     ) -> None:
-        """`searcher` is for what may take long: who looks at one thing, or follows the feed, doesn't wait behind it."""
+        """`searcher` is for slow reads, so that quick ones on `reader` don't wait behind them."""
         SqliteDefinitions.__init__(self, writer, reader)
         SqliteExecutions.__init__(self, hot, writer, reader, searcher)
         SqliteForgetting.__init__(self, writer, searcher, self._numbers)

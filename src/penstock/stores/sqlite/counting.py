@@ -1,4 +1,4 @@
-"""Counting executions and dead letters in the file, never more rows than were asked for."""
+"""Counting executions and dead letters in the file, and never more rows than the limit."""
 
 from __future__ import annotations
 
@@ -9,37 +9,47 @@ from penstock.stores.records import CountRow, Counts, Window
 from penstock.stores.sqlite.numbers import first_since
 from penstock.stores.sqlite.reader import HAS_CHANGES, Reader
 
-PENDING, RUNNING, PAUSED = (
-    str(ExecutionState.PENDING),
-    str(ExecutionState.RUNNING),
-    str(ExecutionState.PAUSED),
-)
+PENDING = str(ExecutionState.PENDING)
+RUNNING = str(ExecutionState.RUNNING)
+PAUSED = str(ExecutionState.PAUSED)
 # `id` is that of the row with the greatest `n` of its group: SQLite promises this where the only
-# aggregate of that kind is one max(). The end of the window is open: what a clock that was ahead
-# has made counts in the last bucket.
+# aggregate of that kind is one max(). The end of the window is open: executions that were created
+# while the clock was ahead count in the last bucket.
 SELECT_CREATED = f"""
-    SELECT workflow, CASE WHEN state = 'RUNNING' AND NOT {HAS_CHANGES} THEN 'PENDING' ELSE state END AS shown,
-      min(CAST((created_at - :since) / :width AS INTEGER), :buckets - 1) AS bucket, count(*), id, max(n)
+    SELECT
+      workflow,
+      CASE WHEN state = 'RUNNING' AND NOT {HAS_CHANGES} THEN 'PENDING' ELSE state END AS shown,
+      min(CAST((created_at - :since) / :width AS INTEGER), :buckets - 1) AS bucket,
+      count(*), id, max(n)
     FROM (
       SELECT n, id, workflow, state, created_at FROM executions
       WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT :limit
     ) AS executions GROUP BY workflow, shown, bucket
 """  # noqa: S608 -- our own words
 HAS_MORE = """
-    SELECT 1 FROM executions WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT 1 OFFSET :limit
+    SELECT 1 FROM executions WHERE n >= :first AND created_at >= :since
+    ORDER BY n DESC LIMIT 1 OFFSET :limit
 """
 COUNT_STATE = """
-    SELECT count(*) FROM (SELECT 1 FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?)
+    SELECT count(*) FROM (
+      SELECT 1 FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?
+    )
 """
 COUNT_BEGUN = f"""
     SELECT count(*), coalesce(sum(begun), 0) FROM (
-      SELECT {HAS_CHANGES} AS begun FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?
+      SELECT {HAS_CHANGES} AS begun FROM executions INDEXED BY by_state
+      WHERE state = ? ORDER BY n DESC LIMIT ?
     )
 """  # noqa: S608 -- our own words
 COUNT_UNFINISHED = """
-    SELECT workflow, count(*) FROM executions INDEXED BY by_state WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
+    SELECT workflow, count(*) FROM executions INDEXED BY by_state
+    WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
 """
-COUNT_DEAD_LETTERS = "SELECT count(*) FROM (SELECT 1 FROM letters INDEXED BY open_letters WHERE closed IS NULL LIMIT ?)"
+COUNT_DEAD_LETTERS = """
+    SELECT count(*) FROM (
+      SELECT 1 FROM letters INDEXED BY open_letters WHERE closed IS NULL LIMIT ?
+    )
+"""
 
 
 class SqliteCounts:
@@ -47,10 +57,12 @@ class SqliteCounts:
         self._searcher = searcher
 
     async def count_created(self, window: Window, limit: int) -> Counts:
-        return await self._searcher.run(lambda connection: _created(connection, window, limit))
+        return await self._searcher.run(
+            lambda connection: _count_created(connection, window, limit)
+        )
 
     async def count_active(self, limit: int) -> dict[str, int]:
-        return await self._searcher.run(lambda connection: _active(connection, limit))
+        return await self._searcher.run(lambda connection: _count_active(connection, limit))
 
     async def count_unfinished(self) -> dict[str, int]:
         return dict(await self._searcher.rows(COUNT_UNFINISHED))
@@ -60,7 +72,7 @@ class SqliteCounts:
         return int(rows[0][0])
 
 
-def _created(connection: sqlite3.Connection, window: Window, limit: int) -> Counts:
+def _count_created(connection: sqlite3.Connection, window: Window, limit: int) -> Counts:
     values = {
         "since": window.since,
         "width": window.bucket_seconds,
@@ -69,20 +81,19 @@ def _created(connection: sqlite3.Connection, window: Window, limit: int) -> Coun
         "limit": limit,
     }
     rows = [CountRow(*row[:5]) for row in connection.execute(SELECT_CREATED, values)]
-    is_full = sum(row.count for row in rows) == limit
-    return Counts(
-        rows, truncated=is_full and connection.execute(HAS_MORE, values).fetchone() is not None
-    )
+    truncated = False
+    if sum(row.count for row in rows) == limit:
+        truncated = connection.execute(HAS_MORE, values).fetchone() is not None
+    return Counts(rows, truncated=truncated)
 
 
-def _active(connection: sqlite3.Connection, limit: int) -> dict[str, int]:
-    """Active executions by state: a row is RUNNING once it should run.
+def _count_active(connection: sqlite3.Connection, limit: int) -> dict[str, int]:
+    """Active executions by state.
 
-    Without changes it is shown as PENDING.
+    A row is RUNNING once the execution should run. Without changes it counts as PENDING.
     """
-    waiting, paused = (
-        connection.execute(COUNT_STATE, (state, limit)).fetchone()[0] for state in (PENDING, PAUSED)
-    )
+    (waiting,) = connection.execute(COUNT_STATE, (PENDING, limit)).fetchone()
+    (paused,) = connection.execute(COUNT_STATE, (PAUSED, limit)).fetchone()
     all_running, begun = connection.execute(COUNT_BEGUN, (RUNNING, 2 * limit)).fetchone()
     return {
         PENDING: min(waiting + all_running - begun, limit),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable
+from itertools import chain
 from typing import Any
 
 from penstock.stores import codec
@@ -15,35 +16,42 @@ SELECT_DEAD_LETTER = """
     SELECT letters.id, letter, workflow, version, closed, closed_at, retried_as
     FROM letters CROSS JOIN executions USING (n)
 """
+CLOSE_DEAD_LETTER = """
+    UPDATE letters SET closed = ?, closed_at = ?, retried_as = ?
+    WHERE id = ? AND closed IS NULL
+"""
 
 
 class SqliteDeadLetters:
     """Dead letters in the table `letters`."""
 
     def __init__(self, writer: Writer, reader: Reader, searcher: Reader) -> None:
-        self._writer, self._reader, self._searcher = writer, reader, searcher
+        self._writer = writer
+        self._reader = reader
+        self._searcher = searcher
 
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         conditions = list(_conditions(search))
         where = " AND ".join(text for text, _ in conditions) or "1"
-        values = tuple(value for _, some in conditions for value in some)
+        values = chain.from_iterable(condition_values for _, condition_values in conditions)
         rows = await self._searcher.rows(
             f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT ?",
             (*values, search.limit),
         )
-        return [_dead_letter(*row) for row in rows]
+        return [_decode_row(*row) for row in rows]
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
         rows = await self._reader.rows(
             f"{SELECT_DEAD_LETTER} WHERE letters.id = ?", (dead_letter_id,)
         )
-        return _dead_letter(*rows[0]) if rows else None
+        return _decode_row(*rows[0]) if rows else None
 
     async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
     ) -> int:
         def write(connection: sqlite3.Connection) -> int:
-            return sum(_close(connection, each, (how, now, retried_as)) for each in ids)
+            closed = (how, now, retried_as)
+            return sum(_close(connection, dead_letter_id, closed) for dead_letter_id in ids)
 
         return int(await self._writer.submit(write))
 
@@ -64,15 +72,14 @@ def _conditions(search: DeadLetterSearch) -> Iterable[tuple[str, tuple[Any, ...]
         yield "closed IS NULL", ()
 
 
-def _dead_letter(number: int, dead_letter: bytes, *others: Any) -> DeadLetterRow:
-    return DeadLetterRow(number, codec.decode_dead_letter(dead_letter), *others)
+def _decode_row(dead_letter_id: int, dead_letter: bytes, *columns: Any) -> DeadLetterRow:
+    return DeadLetterRow(dead_letter_id, codec.decode_dead_letter(dead_letter), *columns)
 
 
 def _close(
-    connection: sqlite3.Connection, dead_letter_id: int, how: tuple[Closed, float, str | None]
+    connection: sqlite3.Connection, dead_letter_id: int, closed: tuple[Closed, float, str | None]
 ) -> int:
-    statement = "UPDATE letters SET closed = ?, closed_at = ?, retried_as = ? WHERE id = ? AND closed IS NULL"
     try:
-        return connection.execute(statement, (*how, dead_letter_id)).rowcount
+        return connection.execute(CLOSE_DEAD_LETTER, (*closed, dead_letter_id)).rowcount
     except UNKNOWABLE:
         return 0

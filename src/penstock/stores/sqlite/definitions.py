@@ -16,6 +16,7 @@ from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
 SELECT_VERSION = "SELECT name, version, content_hash, document, created_at FROM workflows"
+SELECT_LATEST = f"{SELECT_VERSION} WHERE name = ? AND NOT deleted ORDER BY version DESC LIMIT 1"
 SELECT_KNOWN = (
     f"{SELECT_VERSION} WHERE name = ? AND (content_hash = ? AND NOT deleted OR content_hash = ?)"
 )
@@ -26,7 +27,8 @@ INSERT_VERSION = """
 SELECT_ROWS = """
     SELECT rows.name, latest, versions, first_one.created_at, newest.created_at
     FROM (
-      SELECT name, max(version) AS latest, min(version) AS first, count(*) AS versions FROM workflows
+      SELECT name, max(version) AS latest, min(version) AS first, count(*) AS versions
+      FROM workflows
       WHERE NOT deleted AND name > ? GROUP BY name ORDER BY name LIMIT ?
     ) AS rows
     JOIN workflows AS newest ON newest.name = rows.name AND newest.version = latest
@@ -39,18 +41,19 @@ _weights_decoder = msgspec.json.Decoder(Weights)
 
 class SqliteDefinitions:
     def __init__(self, writer: Writer, reader: Reader) -> None:
-        self._writer, self._reader = writer, reader
+        self._writer = writer
+        self._reader = reader
 
     async def put_workflow(
         self, name: str, content_hash: str, document: bytes, now: float
     ) -> WorkflowVersion:
-        self._writer.check_open()  # also if there is nothing to write: who is answered relies on it
-        known = await self._reader.rows(
+        self._writer.check_open()  # also if nothing is written: the caller relies on the answer
+        rows = await self._reader.rows(
             f"{SELECT_VERSION} WHERE name = ? AND content_hash = ? AND NOT deleted",
             (name, content_hash),
         )
-        if known:
-            return WorkflowVersion(*known[0])
+        if rows:
+            return WorkflowVersion(*rows[0])
         row = await self._writer.submit(
             lambda connection: _put(connection, name, content_hash, document, now)
         )
@@ -59,32 +62,31 @@ class SqliteDefinitions:
     async def put_inline(
         self, name: str, content_hash: str, document: bytes, now: float
     ) -> WorkflowVersion:
-        known = await self._reader.rows(
+        rows = await self._reader.rows(
             SELECT_KNOWN, (name, content_hash, inline_hash(content_hash))
         )
-        if known:
-            return WorkflowVersion(*known[0])
+        if rows:
+            return WorkflowVersion(*rows[0])
         row = await self._writer.submit(
             lambda connection: _put_inline(connection, name, content_hash, document, now)
         )
         return WorkflowVersion(*row)
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
-        which, values = (
-            ("NOT deleted", (name,)) if version is None else ("version = ?", (name, version))
-        )
-        rows = await self._reader.rows(
-            f"{SELECT_VERSION} WHERE name = ? AND {which} ORDER BY version DESC LIMIT 1", values
-        )
+        if version is None:
+            rows = await self._reader.rows(SELECT_LATEST, (name,))
+        else:
+            statement = f"{SELECT_VERSION} WHERE name = ? AND version = ?"
+            rows = await self._reader.rows(statement, (name, version))
         return WorkflowVersion(*rows[0]) if rows else None
 
     async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
         def read(connection: sqlite3.Connection) -> list[WorkflowRow]:
             rows = connection.execute(SELECT_ROWS, (after or "", limit)).fetchall()
-            found = [WorkflowRow(*row) for row in rows]
-            for row in found:
-                row.aliases = _aliases(connection, row.name)
-            return found
+            workflows = [WorkflowRow(*row) for row in rows]
+            for workflow in workflows:
+                workflow.aliases = _aliases(connection, workflow.name)
+            return workflows
 
         return await self._reader.run(read)
 

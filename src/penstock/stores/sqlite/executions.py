@@ -1,9 +1,10 @@
-"""Intents and what became of them, in the file that the hot store writes too."""
+"""Intents and executions in the file, which the hot store writes too."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -30,7 +31,8 @@ from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import NUMBER_MAX, SHOULD_RUN, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
-WAITS, SHOULD_START = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
+WAITS = str(ExecutionState.PENDING)
+SHOULD_START = str(ExecutionState.RUNNING)
 SELECT_INTENT = "SELECT n, state, intent, rest, retry_of FROM executions WHERE id = ?"
 
 SELECT_FEED = """
@@ -40,7 +42,7 @@ SELECT_FEED = """
 
 
 class Rest(msgspec.Struct, array_like=True):
-    """What an `Intent` has beside its record, where that is anything."""
+    """The parts of an `Intent` beside its record, if it has any."""
 
     idempotency_key: str | None
     request_hash: str
@@ -56,15 +58,18 @@ class SqliteExecutions:
     def __init__(
         self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
     ) -> None:
-        self._hot, self._writer, self._reader, self._searcher = hot, writer, reader, searcher
+        self._hot = hot
+        self._writer = writer
+        self._reader = reader
+        self._searcher = searcher
         self._fresh: dict[str, Intent] = {}
-        """Stored here and about to begin: the owner needn't read them back."""
+        """Intents that were recorded here and are about to begin: the owner needn't read them."""
         self._numbers = Numbers(reader)
 
     async def record_intents(
         self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        rows = [self._row(intent) for intent in intents]
+        rows = [self._intent_row(intent) for intent in intents]
         lead = self._numbers.new_lead()
         ids: list[str] = await self._writer.submit(
             lambda connection: record_intents(connection, intents, rows, lead, audit)
@@ -77,28 +82,21 @@ class SqliteExecutions:
         return ids
 
     async def key_use(self, scope: str, key: str) -> KeyUse | None:
-        self._writer.check_open()  # who is answered with an execution relies on it
-        statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE scope = ? AND key = ?"
+        self._writer.check_open()  # the caller relies on the execution that it gets
+        statement = """
+            SELECT execution_id, request_hash, created_at FROM idempotency
+            WHERE scope = ? AND key = ?
+        """
         try:
             rows = await self._reader.rows(statement, (scope, key))
         except UNKNOWABLE:
             return None
         return KeyUse(*rows[0]) if rows else None
 
-    def _row(self, intent: Intent) -> Row:
+    def _intent_row(self, intent: Intent) -> Row:
         record = intent.record
         state = WAITS if intent.waits else SHOULD_START
         labels = msgspec.json.encode(record.labels) if record.labels else None
-        rest = None
-        if (
-            intent.idempotency_key is not None
-            or intent.reused
-            or intent.request_hash
-            or intent.key_scope
-        ):
-            rest = codec.encode(
-                Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
-            )
         return (
             self._numbers.next(record.created_at),
             record.execution_id,
@@ -109,7 +107,7 @@ class SqliteExecutions:
             intent.retry_of,
             labels,
             codec.encode(record),
-            rest,
+            _encode_rest(intent),
         )
 
     def _begin(self, execution_id: str, n: int, intent: Intent) -> None:
@@ -117,13 +115,15 @@ class SqliteExecutions:
         self._fresh[execution_id] = intent
 
     async def trigger(
-        self, execution_id: str, given: bytes | None, overrides: Mapping[str, Any]
+        self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
         def write(connection: sqlite3.Connection) -> tuple[int, Intent]:
-            n, state, *stored = _find(connection, SELECT_INTENT, execution_id) or (0, None)
+            n, state, *stored = _select(connection, SELECT_INTENT, execution_id) or (0, None)
             check_triggerable(execution_id, state, waits=state == WAITS)
-            intent = _intent(*stored)
-            intent.record.input = intent.record.input if given is None else given
+
+            intent = _decode_intent(*stored)
+            if input_ is not None:
+                intent.record.input = input_
             intent.record.overrides.update(overrides)
             values = (SHOULD_START, codec.encode(intent.record), n)
             connection.execute("UPDATE executions SET state = ?, intent = ? WHERE n = ?", values)
@@ -133,13 +133,12 @@ class SqliteExecutions:
         self._begin(execution_id, n, intent)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
-        """Record it in the column `wish`."""
+        """Record a control request, in the column `wish`."""
+        select = "SELECT n, state, wish FROM executions WHERE id = ?"
 
         def write(connection: sqlite3.Connection) -> None:
-            found = _find(
-                connection, "SELECT n, state, wish FROM executions WHERE id = ?", execution_id
-            )
-            n, state, last_request = found or (0, None, None)
+            row = _select(connection, select, execution_id)
+            n, state, last_request = row or (0, None, None)
             check_controllable(
                 execution_id, state, request, waits=state == WAITS, last_request=last_request
             )
@@ -160,8 +159,8 @@ class SqliteExecutions:
         return await self._reader.started()
 
     async def execution(self, execution_id: str) -> Stored | None:
-        found = await self._reader.executions([execution_id])
-        return found[execution_id][0] if found else None
+        executions = await self._reader.executions([execution_id])
+        return executions[execution_id][0] if executions else None
 
     async def intent(self, execution_id: str) -> Intent | None:
         if execution_id in self._fresh:
@@ -170,13 +169,15 @@ class SqliteExecutions:
         if not rows:
             return None
         _, state, *stored = rows[0]
-        return _intent(*stored, waits=state == WAITS)
+        return _decode_intent(*stored, waits=state == WAITS)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
-        found = {execution_id: await self.intent(execution_id) for execution_id in execution_ids}
-        return {
-            execution_id: intent for execution_id, intent in found.items() if intent is not None
-        }
+        intents: dict[str, Intent] = {}
+        for execution_id in execution_ids:
+            intent = await self.intent(execution_id)
+            if intent is not None:
+                intents[execution_id] = intent
+        return intents
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         between = self._numbers.between(search.since, search.until)
@@ -198,24 +199,41 @@ class SqliteExecutions:
         return (int(rows[0][0]),)
 
 
-def _find(
+def _select(
     connection: sqlite3.Connection, statement: str, execution_id: str
 ) -> tuple[Any, ...] | None:
+    """The row that a statement selects by an execution id."""
     try:
-        found: tuple[Any, ...] | None = connection.execute(statement, (execution_id,)).fetchone()
+        row: tuple[Any, ...] | None = connection.execute(statement, (execution_id,)).fetchone()
     except UNKNOWABLE:
         return None
-    return found
+    return row
 
 
-def _intent(
-    record: bytes, rest: bytes | None, retry_of: str | None, *, waits: bool = False
+def _encode_rest(intent: Intent) -> bytes | None:
+    has_rest = (
+        intent.idempotency_key is not None
+        or intent.reused
+        or intent.request_hash
+        or intent.key_scope
+    )
+    if not has_rest:
+        return None
+    return codec.encode(
+        Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
+    )
+
+
+def _decode_intent(
+    record: bytes, rest_data: bytes | None, retry_of: str | None, *, waits: bool = False
 ) -> Intent:
     intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=waits)
-    if rest is not None:
-        more = _rest_decoder.decode(rest)
-        intent.idempotency_key, intent.request_hash = more.idempotency_key, more.request_hash
-        intent.key_scope, intent.reused = more.key_scope, more.reused
+    if rest_data is not None:
+        rest = _rest_decoder.decode(rest_data)
+        intent.idempotency_key = rest.idempotency_key
+        intent.request_hash = rest.request_hash
+        intent.key_scope = rest.key_scope
+        intent.reused = rest.reused
     return intent
 
 
@@ -224,27 +242,25 @@ def _history(
 ) -> list[Transition] | None:
     """History lines, read from the end and no further than needed.
 
-    Who follows a long execution asks for its last ones.
+    A caller that follows a long execution asks for its last lines.
     """
-    found = _find(connection, "SELECT n FROM executions WHERE id = ?", execution_id)
-    if found is None:
+    row = _select(connection, "SELECT n FROM executions WHERE id = ?", execution_id)
+    if row is None:
         return None
     parts: list[list[Transition]] = []
-    for (change,) in connection.execute(
-        "SELECT change FROM changes WHERE n = ? ORDER BY id DESC", found
-    ):
+    changes = connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id DESC", row)
+    for (change,) in changes:
         lines = history_of(change)
         parts.append([line for line in lines if line.seq > after])
         if lines and lines[0].seq <= after + 1:
             break
-    return [line for part in reversed(parts) for line in part]
+    return list(chain.from_iterable(reversed(parts)))
 
 
 def _read_commits(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedEntry]:
     feed_entries: list[FeedEntry] = []
-    for position, execution_id, change in connection.execute(
-        SELECT_FEED, (min(after, NUMBER_MAX),)
-    ):
+    rows = connection.execute(SELECT_FEED, (min(after, NUMBER_MAX),))
+    for position, execution_id, change in rows:
         lines = history_of(change)
         if lines:
             feed_entries.append(FeedEntry(position, execution_id, lines))

@@ -1,9 +1,8 @@
-"""Deleting what retention has done with, while the store is in use: in steps that hold nobody up.
+"""Retention while the store is in use: old executions are deleted in small steps.
 
-An execution goes in one transaction, all but its changes: there may be thousands of them, so they
-go a few at a time. Until then their execution's number is in `forgotten`; nobody finds them without
-the execution. A large value is a file that may belong to several executions: it goes when it is old
-and nothing that is stored names it.
+An execution is deleted in one transaction, except for its changes: there may be thousands of them,
+so they are deleted a few at a time. Until then the execution's number is in `forgotten`. A blob may
+belong to several executions: it is deleted when it is old and no record names it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ CHANGES_PER_STEP = 200
 BYTES_PER_STEP = 1_000_000
 ROWS_PER_READ = 20
 PAUSE_SECONDS = 0.01
-"""Between two steps: whoever writes meanwhile comes first."""
+"""The pause between two steps, in which other jobs are written."""
 NOBODY = 0
 """A number that no execution has."""
 BLOB_KEY = re.compile(rb"[0-9a-f]{64}")
@@ -38,10 +37,11 @@ GONE = """(
     {name}.ended_at IS NOT NULL AND {name}.ended_at < :before
     OR {name}.state = 'PENDING' AND {name}.created_at < :before
 )"""
-# As in PostgreSQL: those that ended before, or were made before and never triggered, unless a retry
-# of it stays.
+# As in PostgreSQL: executions that ended before, or were created before and never triggered, unless
+# a retry of it stays.
 OLD = f"""
-    SELECT n, id, labels, rest FROM executions AS old WHERE {GONE.format(name="old")} AND NOT EXISTS (
+    SELECT n, id, labels, rest FROM executions AS old
+    WHERE {GONE.format(name="old")} AND NOT EXISTS (
       SELECT 1 FROM executions AS retry WHERE retry.retry_of = old.id
         AND NOT {GONE.format(name="retry")}
     )
@@ -52,28 +52,30 @@ _labels_decoder = msgspec.json.Decoder(dict[str, Any])
 
 class SqliteForgetting:
     def __init__(self, writer: Writer, searcher: Reader, numbers: Numbers) -> None:
-        self._writer, self._searcher, self._numbers = writer, searcher, numbers
+        self._writer = writer
+        self._searcher = searcher
+        self._numbers = numbers
 
     async def forget_executions(self, before: float) -> int:
-        """Delete old executions; answers how many are gone."""
-        forgotten, after = 0, -1
-        await self._forget_changes()  # of those that the last process was about to forget
-        while numbers := await self._old(before, after):
+        """Delete old executions; answers how many were deleted."""
+        forgotten = 0
+        after = -1
+        await self._forget_changes()  # the last process may have left some
+        while numbers := await self._find_old(before, after):
             after = numbers[-1]
-            forgotten += await self._writer.submit(
-                functools.partial(forget, before=before, numbers=numbers)
-            )
+            job = functools.partial(forget, before=before, numbers=numbers)
+            forgotten += await self._writer.submit(job)
             await self._forget_changes()
         return forgotten
 
-    async def _old(self, before: float, after: int) -> list[int]:
-        # what was created later has a greater number; the newest needn't be looked at
+    async def _find_old(self, before: float, after: int) -> list[int]:
+        """Numbers of the next old executions, of which `after` is the last one that was read."""
+        # executions that were created later have greater numbers, and needn't be read
         ((_, until),) = self._numbers.between(None, before)
+        statement = f"{OLD} AND n > :after AND n <= :until ORDER BY n LIMIT :limit"
+        values = {"before": before, "after": after, "until": until, "limit": EXECUTIONS_PER_STEP}
         rows = await self._searcher.run(
-            lambda connection: connection.execute(
-                f"{OLD} AND n > :after AND n <= :until ORDER BY n LIMIT :limit",
-                {"before": before, "after": after, "until": until, "limit": EXECUTIONS_PER_STEP},
-            ).fetchall()
+            lambda connection: connection.execute(statement, values).fetchall()
         )
         return [row[0] for row in rows]
 
@@ -82,14 +84,17 @@ class SqliteForgetting:
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def forget_blobs(self, blobs: DirectoryBlobs | BlobsMovedToObjects, before: float) -> int:
-        """Delete unused blobs, but for those younger than the oldest running execution.
+        """Delete unused blobs, except those younger than the oldest running execution.
 
-        No record names what a task is given.
+        Younger ones may be inputs of tasks, which no record names.
         """
-        oldest = await self._searcher.rows(
+        rows = await self._searcher.rows(
             "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
         )
-        before = before if oldest[0][0] is None else min(before, oldest[0][0])
+        oldest_running = rows[0][0]
+        if oldest_running is not None:
+            before = min(before, oldest_running)
+
         unused = await blobs.keys_before(before)
         for table, number, column in (
             ("changes", "id", "change"),
@@ -97,25 +102,42 @@ class SqliteForgetting:
             ("executions", "n", "rest"),
             ("letters", "id", "letter"),
         ):
-            statement = f"SELECT {number}, {column} FROM {table} WHERE {number} > ? ORDER BY {number} LIMIT ?"  # noqa: S608
-            after = -1
-            while unused and (rows := await self._searcher.rows(statement, (after, ROWS_PER_READ))):
-                after = rows[-1][0]
-                unused -= await asyncio.to_thread(named_keys, [data for _, data in rows if data])
-                await asyncio.sleep(0)
-        return sum([await blobs.delete_before(key, before) for key in sorted(unused)])
+            statement = f"""
+                SELECT {number}, {column} FROM {table}
+                WHERE {number} > ? ORDER BY {number} LIMIT ?
+            """  # noqa: S608
+            await self._remove_used(unused, statement)
+
+        deleted = 0
+        for key in sorted(unused):
+            deleted += await blobs.delete_before(key, before)
+        return deleted
+
+    async def _remove_used(self, unused: set[str], statement: str) -> None:
+        """Remove blob keys that are named in the rows that a statement selects, page by page."""
+        after = -1
+        while unused:
+            rows = await self._searcher.rows(statement, (after, ROWS_PER_READ))
+            if not rows:
+                return
+            after = rows[-1][0]
+            unused -= await asyncio.to_thread(named_keys, [data for _, data in rows if data])
+            await asyncio.sleep(0)
 
 
 def named_keys(values: Sequence[bytes]) -> set[str]:
     """Blob keys in these bytes.
 
-    Whatever looks like one, since a value that is kept in vain does no harm.
+    Anything that looks like a key counts: a blob that isn't deleted does no harm.
     """
-    return {key.decode() for data in values for key in BLOB_KEY.findall(data)}
+    keys: set[str] = set()
+    for data in values:
+        keys.update(key.decode() for key in BLOB_KEY.findall(data))
+    return keys
 
 
 def forget(connection: sqlite3.Connection, before: float, numbers: Sequence[int]) -> int:
-    """Delete executions that may still go: meanwhile one may have been triggered or retried."""
+    """Delete those executions that are still old: meanwhile one may be triggered or retried."""
     marks = ",".join(str(int(n)) for n in numbers)
     rows = connection.execute(f"{OLD} AND n IN ({marks})", {"before": before}).fetchall()
     for row in rows:
@@ -127,24 +149,26 @@ def forget(connection: sqlite3.Connection, before: float, numbers: Sequence[int]
 def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
     """Delete an execution's rows, all but its changes.
 
-    By keys only: searching these tables for a number would read all of them.
+    Rows are deleted by their keys: finding them by the execution's number would read whole tables.
     """
-    from penstock.stores.sqlite.executions import decode_rest  # noqa: PLC0415 -- it imports the whole store
+    # imported here because that module imports the whole store
+    from penstock.stores.sqlite.executions import decode_rest  # noqa: PLC0415
 
-    n, execution_id, labels, rest = row
-    if labels is not None:
-        pairs = [
-            (key, label_text(value), n) for key, value in _labels_decoder.decode(labels).items()
-        ]
-        connection.executemany("DELETE FROM labels WHERE key = ? AND value = ? AND n = ?", pairs)
-    if rest is not None:
-        more = decode_rest(rest)
+    n, execution_id, labels_data, rest_data = row
+    if labels_data is not None:
+        labels = _labels_decoder.decode(labels_data)
+        label_rows = [(key, label_text(value), n) for key, value in labels.items()]
+        connection.executemany(
+            "DELETE FROM labels WHERE key = ? AND value = ? AND n = ?", label_rows
+        )
+    if rest_data is not None:
+        rest = decode_rest(rest_data)
         connection.execute(
             "DELETE FROM idempotency WHERE scope = ? AND key = ? AND execution_id = ?",
-            (more.key_scope, more.idempotency_key, execution_id),
+            (rest.key_scope, rest.idempotency_key, execution_id),
         )
     dead_letters = connection.execute("SELECT id FROM letters WHERE n = ?", (n,)).fetchall()
-    _delete_rows(connection, "letters", "letter", [each for (each,) in dead_letters])
+    _delete_rows(connection, "letters", "letter", [row_id for (row_id,) in dead_letters])
     connection.execute("DELETE FROM timers WHERE n = ?", (n,))
     connection.execute("DELETE FROM reports WHERE n = ?", (n,))
     connection.execute("DELETE FROM executions WHERE n = ?", (n,))
@@ -152,7 +176,8 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
 
 def forget_changes(connection: sqlite3.Connection) -> bool:
     """Delete some changes of forgotten executions; False when none are left."""
-    chosen, size = [], 0
+    chosen: list[int] = []
+    size = 0
     rows = connection.execute(
         "SELECT id, length(change) FROM forgotten CROSS JOIN changes USING (n) LIMIT ?",
         (CHANGES_PER_STEP,),
@@ -171,12 +196,16 @@ def forget_changes(connection: sqlite3.Connection) -> bool:
 def _delete_rows(
     connection: sqlite3.Connection, table: str, column: str, ids: Sequence[int]
 ) -> None:
-    """The last row of a table stays, without content: the next is counted from it, and no number must come twice."""
+    """Delete rows of a table.
+
+    The last row stays, without content: the next id is counted from it, and no id may come twice.
+    """
     if not ids:
         return
     last = connection.execute(f"SELECT max(id) FROM {table}").fetchone()[0]  # noqa: S608 -- ours
     if last in ids:
-        connection.execute(f"UPDATE {table} SET n = ?, {column} = x'' WHERE id = ?", (NOBODY, last))  # noqa: S608
-    marks = ",".join(str(int(each)) for each in ids if each != last)
+        clear = f"UPDATE {table} SET n = ?, {column} = x'' WHERE id = ?"  # noqa: S608 -- ours
+        connection.execute(clear, (NOBODY, last))
+    marks = ",".join(str(int(row_id)) for row_id in ids if row_id != last)
     connection.execute(f"DELETE FROM {table} WHERE id IN ({marks})")  # noqa: S608 -- numbers
     connection.execute(f"DELETE FROM {table} WHERE n = ? AND id < ?", (NOBODY, last))  # noqa: S608

@@ -1,7 +1,8 @@
-"""The hot store on SQLite: one partition, one owner (the lock file is the lease), facts in the file.
+"""The hot store on SQLite: one partition and one owner (the lock file is the lease).
 
-What is in the file: the changes of each execution and its timer. What isn't: the inbox and the queue of tasks. Both can
-be made again from the executions (`orchestrator.recovery`), so a task costs one row in a shared commit.
+The file has the changes of each execution and its timer. The inbox and the task queue are only in
+memory: both can be made again from the executions (`orchestrator.recovery`), so a task costs one
+row in a shared commit.
 """
 
 from __future__ import annotations
@@ -36,13 +37,14 @@ SMALL_BYTES = 8192
 TASK_ENDS = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
 
 
-def _passing() -> float:
-    """Seconds that pass whatever the host's clock is set to; also while the machine sleeps, where that is counted."""
-    return (
-        time.clock_gettime(time.CLOCK_BOOTTIME)
-        if hasattr(time, "CLOCK_BOOTTIME")
-        else time.monotonic()
-    )
+def _steady_seconds() -> float:
+    """Seconds on a clock that nobody can set.
+
+    It also counts while the machine sleeps, where the system has such a clock.
+    """
+    if hasattr(time, "CLOCK_BOOTTIME"):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
 
 
 class SqliteHotStore:
@@ -50,33 +52,31 @@ class SqliteHotStore:
     tasks_are_durable = False
 
     def __init__(self, writer: Writer, reader: Reader, claims: Claims) -> None:
-        self._writer, self._reader = writer, reader
+        self._writer = writer
+        self._reader = reader
         self._inbox = Inbox()
         self._lease = Lease(0, "", "", 0, 0)
         self._expires_at = 0.0
         self._writing: asyncio.Future[None] | None = None
-        self._offset = time.time() - _passing()
+        self._offset = time.time() - _steady_seconds()
         self._timers: dict[str, float] = {}
         self._timer_heap: list[tuple[float, str]] = []
         self._numbers: dict[str, int] = {}
-        """By the id of each active execution, the number that this store gave it."""
+        """Numbers that this store gave to active executions, by execution id."""
         self._recent: deque[str] = deque(maxlen=RECENT_COMMITS)
-        """Of which executions the last commits were: those that only wait don't make the store
-        busy.
-        """
+        """Executions of the last commits: those that only wait don't make the store busy."""
         self._untouched: set[str] = set()
-        """Created here, and nothing was written about them since: no need to look."""
+        """Executions that were created here and have no changes yet: they needn't be read."""
         self.queue = SqliteTaskQueue(self, claims)
-        for name, wake_at in reader.timers():
-            self._set_timer(name, wake_at)
+        for execution_id, wake_at in reader.timers():
+            self._set_timer(execution_id, wake_at)
 
     def now(self) -> float:
-        """The store's clock.
+        """The store's clock: the host's when the store was opened, plus the time since.
 
-        It is the host's when the store was opened, and the time since: one that is set fails
-        nothing.
+        So nothing fails when somebody sets the host's clock.
         """
-        return _passing() + self._offset
+        return _steady_seconds() + self._offset
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
         lease = self._lease
@@ -116,18 +116,19 @@ class SqliteHotStore:
         return self._inbox.after(after, limit)
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
-        maybe = [
+        maybe_stored = [
             execution_id for execution_id in execution_ids if execution_id not in self._untouched
         ]
-        if not maybe:
+        if not maybe_stored:
             return {}
-        found: dict[str, Stored] = {}
-        for execution_id, (stored, n) in (await self._reader.executions(maybe)).items():
+
+        executions: dict[str, Stored] = {}
+        for execution_id, (stored, n) in (await self._reader.executions(maybe_stored)).items():
             if stored.record.state not in EXECUTION_ENDS:
                 self._numbers[execution_id] = n
             if stored.last_seq:
-                found[execution_id] = stored
-        return found
+                executions[execution_id] = stored
+        return executions
 
     def number(self, execution_id: str, n: int) -> None:
         """Note that an execution that is about to begin has the number `n`."""
@@ -143,21 +144,21 @@ class SqliteHotStore:
         def job(connection: sqlite3.Connection) -> None:
             _write(connection, rows, updates)
 
-        if (rows or updates) and not (
-            self._is_small(rows) and self._writer.now(job, one_statement=not updates)
-        ):
-            # its effects must show whenever it is written, so nobody asks once more whether the
-            # file is still there
-            written = self._writing = self._writer.submit(job, is_answered=False)
-            written.add_done_callback(lambda done: None if done.exception() else self._show(plan))
-            # once it is on its way it happens, also if the caller is cancelled: its effects must
-            # show then too
-            await asyncio.shield(written)
-        else:
-            self._show(plan)
+        is_written = not rows and not updates
+        if not is_written and self._is_small(rows):
+            is_written = self._writer.now(job, one_statement=not updates)
+        if is_written:
+            self._apply(plan)
+            return
 
-    def _show(self, plan: CommitPlan) -> None:
-        """The effects of a commit, once it is durable."""
+        # not answered: once it is written its effects must apply, even if the file is lost by then
+        written = self._writing = self._writer.submit(job, is_answered=False)
+        written.add_done_callback(lambda done: None if done.exception() else self._apply(plan))
+        # a submitted job is written also if the caller is cancelled, so its effects must apply then
+        await asyncio.shield(written)
+
+    def _apply(self, plan: CommitPlan) -> None:
+        """Apply the effects of a commit that is durable."""
         self._lease.commit_number += 1
         self._lease.position = plan.position
         self.queue.remove_claims(self._inbox.trim(plan.position))
@@ -177,12 +178,11 @@ class SqliteHotStore:
         return [(numbers[execution_id], change) for execution_id, change in plan.changes]
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
-        return (
-            len(rows) <= 1 and sum(len(data) for _, data in rows) < SMALL_BYTES and self._is_quiet()
-        )
+        size = sum(len(data) for _, data in rows)
+        return len(rows) <= 1 and size < SMALL_BYTES and self._is_quiet()
 
     def _is_quiet(self) -> bool:
-        """Whether few executions exist, or only few of them go on."""
+        """Whether few executions are active, or few of them had a commit lately."""
         return len(self._numbers) <= FEW_EXECUTIONS or len(set(self._recent)) <= FEW_EXECUTIONS
 
     def _check(self, plan: CommitPlan) -> None:
@@ -214,30 +214,30 @@ class SqliteHotStore:
         for execution_id in plan.resumed:
             updates.states.append((str(ExecutionState.RUNNING), numbers[execution_id]))
         for dead_letter in plan.dead_letters:
+            n = numbers[dead_letter.execution_id]
             attempts = dead_letter.attempts
             category = attempts[-1].error.category if attempts else ""
-            n = numbers[dead_letter.execution_id]
-            updates.dead_letters.append(
-                (n, dead_letter.handler, category, codec.encode(dead_letter))
-            )
+            row = (n, dead_letter.handler, category, codec.encode(dead_letter))
+            updates.dead_letters.append(row)
         return updates
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
-        found: list[str] = []
-        while self._timer_heap and self._timer_heap[0][0] <= now and len(found) < limit:
+        due: list[str] = []
+        while self._timer_heap and self._timer_heap[0][0] <= now and len(due) < limit:
             wake_at, execution_id = heappop(self._timer_heap)
             if self._timers.get(execution_id) == wake_at:
-                found.append(execution_id)
-        for execution_id in found:  # still due until a commit says otherwise
+                due.append(execution_id)
+        for execution_id in due:  # it stays due until a commit changes its timer
             heappush(self._timer_heap, (self._timers[execution_id], execution_id))
-        return found
+        return due
 
     async def next_due(self, partition: int) -> float | None:  # noqa: ARG002
-        while (
-            self._timer_heap and self._timers.get(self._timer_heap[0][1]) != self._timer_heap[0][0]
-        ):
-            heappop(self._timer_heap)
-        return self._timer_heap[0][0] if self._timer_heap else None
+        while self._timer_heap:
+            wake_at, execution_id = self._timer_heap[0]
+            if self._timers.get(execution_id) == wake_at:
+                return wake_at
+            heappop(self._timer_heap)  # outdated
+        return None
 
     async def active(self, partition: int) -> list[str]:  # noqa: ARG002
         return await self._reader.started(changed=True)
@@ -246,10 +246,7 @@ class SqliteHotStore:
         return set(await self.load(execution_ids))
 
     def check_open(self) -> None:
-        """Raises `StoreError` if the file is gone or the store closed.
-
-        Events go no further than this process.
-        """
+        """Raises `StoreError` if the file is gone or the store closed."""
         self._writer.check_open()
 
     async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
@@ -267,6 +264,8 @@ class SqliteHotStore:
 
 
 class _Updates:
+    """Rows that a commit writes beside its changes."""
+
     def __init__(self) -> None:
         self.ended: list[tuple[float | None, str, int]] = []
         self.states: list[tuple[str, int]] = []
@@ -283,6 +282,7 @@ def _write(
 ) -> None:
     insert_many(connection, "INSERT INTO changes (n, change)", rows)
     _write_ended(connection, updates.ended)
+
     for state in updates.states:
         connection.execute("UPDATE executions SET state = ? WHERE n = ?", state)
     for n, wake_at in updates.timers:
@@ -292,6 +292,7 @@ def _write(
             connection.execute(
                 "INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at)
             )
+
     insert_many(
         connection, "INSERT INTO letters (n, handler, category, letter)", updates.dead_letters
     )
@@ -301,22 +302,20 @@ def _write(
 def _write_ended(
     connection: sqlite3.Connection, ended: list[tuple[float | None, str, int]]
 ) -> None:
-    """Write executions that have ended, in few statements.
+    """Write executions that have ended, with one statement per time and state.
 
-    What one batch ended has one time, so there are few groups.
+    All executions that one batch of events ended have the same time.
     """
     groups: dict[tuple[float | None, str], list[int]] = {}
     for at, state, n in ended:
         groups.setdefault((at, state), []).append(n)
     batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) - 2
-    for common, numbers in groups.items():
+    for (at, state), numbers in groups.items():
         for start in range(0, len(numbers), batch_size):
-            some = numbers[start : start + batch_size]
-            marks = ",".join("?" * len(some))
-            connection.execute(
-                f"UPDATE executions SET ended_at = ?, state = ? WHERE n IN ({marks})",  # noqa: S608 -- marks only
-                (*common, *some),
-            )
+            batch = numbers[start : start + batch_size]
+            marks = ",".join("?" * len(batch))
+            statement = f"UPDATE executions SET ended_at = ?, state = ? WHERE n IN ({marks})"  # noqa: S608
+            connection.execute(statement, (at, state, *batch))
 
 
 class SqliteTaskQueue(MemoryTaskQueue):
@@ -324,7 +323,8 @@ class SqliteTaskQueue(MemoryTaskQueue):
 
     def __init__(self, store: SqliteHotStore, claims: Claims) -> None:
         super().__init__(store.append_now, store.now)
-        self._store, self._claims = store, claims
+        self._store = store
+        self._claims = claims
 
     def orphans(self) -> set[Key]:
         return self._claims.left_over
@@ -341,7 +341,7 @@ class SqliteTaskQueue(MemoryTaskQueue):
     def remove_claims(self, events: Iterable[AnyEvent]) -> None:
         """Remove claims of tasks whose outcomes are on disk.
 
-        Only now is a crash no longer the task's fault.
+        Until then, a crash of the process costs them an attempt.
         """
         self._claims.remove([key_of(event) for event in events if isinstance(event, TASK_ENDS)])
 

@@ -49,27 +49,27 @@ _turn = threading.Lock()
 def identity_of(path: Path) -> Identity | None:
     """A file's identity, device and inode; None if there is nothing of that name."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 class StoreLock:
-    """A store's lock: both of its lock files.
+    """A store's lock: the lock on its file, and the lock file beside it.
 
-    `path` is the name that the file is to be used by; it may be another than the given one.
+    `path` is the name that the file is to be used by; it may differ from the name that was opened.
 
     Raises `StoreLocked`.
     """
 
-    def __init__(self, given: Path, *, create: bool = True) -> None:
+    def __init__(self, opened: Path, *, create: bool = True) -> None:
         with ExitStack() as undo:
-            file = _FileLock(given, create=create)
+            file = _FileLock(opened, create=create)
             undo.callback(file.release)
             self.identity = file.identity
-            self.path = name_in_use(given)
-            for name in dict.fromkeys((self.path, given.parent.resolve() / given.name)):
+            self.path = name_in_use(opened)
+            for name in dict.fromkeys((self.path, opened.parent.resolve() / opened.name)):
                 lock = LockFile(name.with_name(name.name + ".lock"))
                 undo.callback(lock.release)
             self._undo = undo.pop_all()
@@ -79,12 +79,12 @@ class StoreLock:
         self._undo.close()
 
 
-def name_in_use(given: Path) -> Path:
+def name_in_use(opened: Path) -> Path:
     """The name that a store's file is used by.
 
-    SQLite's log stands beside it, so it must be the same through all links.
+    SQLite's log has a name of its own beside it, so it must be the same through all links.
     """
-    path = given.resolve()
+    path = opened.resolve()
     if path.stat().st_nlink > 1:
         recorded = _recorded_name(path)
         if recorded is not None and identity_of(recorded) == identity_of(path):
@@ -95,22 +95,23 @@ def name_in_use(given: Path) -> Path:
 def _recorded_name(path: Path) -> Path | None:
     """The recorded name of the file.
 
-    It is read without a log (`immutable`): that would be the one of the wrong name.
+    It is read without SQLite's log (`immutable`), which would be looked for under the wrong name.
     """
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as connection:
             row = connection.execute("SELECT value FROM meta WHERE key = 'path'").fetchone()
     except sqlite3.Error:
-        return None  # not a store, or not yet; whoever opens it says so
+        return None  # not a store, or not yet: opening it raises the error
     return Path(row[0]) if row else None
 
 
 class _FileLock:
     def __init__(self, path: Path, *, create: bool) -> None:
-        self._path, self._create = path, create
+        self._path = path
+        self._create = create
         with _turn:
             while not self._take():
-                pass  # somebody has put another file in its place: that one is to be locked
+                pass  # the file was replaced meanwhile: the new one is to be locked
             _in_use.add(self.identity)
 
     def _take(self) -> bool:
@@ -128,10 +129,10 @@ class _FileLock:
         return False
 
     def _lock(self) -> Identity:
-        found = os.fstat(self._file)
-        identity = (found.st_dev, found.st_ino)
-        if not stat.S_ISREG(found.st_mode):
-            raise StoreError(f"{self._path} is no file; name another with --store")
+        status = os.fstat(self._file)
+        identity = (status.st_dev, status.st_ino)
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"{self._path} isn't a regular file; name another with --store")
         if not _lock_byte(self._file):
             raise _in_use_by(self._path, _holder_of(identity))
         return identity
@@ -145,7 +146,7 @@ class _FileLock:
 def _lock_byte(file: int) -> bool:
     """Lock a byte of the file; False if another process has it."""
     if sys.platform != "linux" or sys.maxsize < 2**32:
-        return True  # the file beside it has to do
+        return True  # no such locks here: the lock file beside it has to do
     lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, LOCKED_BYTE, 1, 0)
     try:
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, lock)
@@ -156,12 +157,15 @@ def _lock_byte(file: int) -> bool:
 
 
 def _holder_of(identity: Identity) -> str:
-    """The process that has the lock on the file, where the system tells; such locks don't say whose they are."""
+    """The id of the process that has the lock on the file; '' if the system doesn't tell.
+
+    The lock itself doesn't say whose it is.
+    """
     for descriptor in Path("/proc").glob("[0-9]*/fd/*"):
         with contextlib.suppress(OSError):
-            found = descriptor.stat()
+            status = descriptor.stat()
             process = descriptor.parent.parent
-            if (found.st_dev, found.st_ino) == identity and process.name != str(os.getpid()):
+            if (status.st_dev, status.st_ino) == identity and process.name != str(os.getpid()):
                 about = (process / "fdinfo" / descriptor.name).read_text()
                 if "OFDLCK" in about:
                     return process.name
@@ -174,7 +178,7 @@ def _in_use_by(path: Path, holder: str) -> StoreLocked:
 
 
 class LockFile:
-    """A file beside that which it locks: `store.db.lock` for `store.db`."""
+    """A lock file beside the file that it locks: `store.db.lock` for `store.db`."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -185,7 +189,7 @@ class LockFile:
             holder = self._holder()
             os.close(self._file)
             raise _in_use_by(path.with_suffix(""), holder) from None
-        with contextlib.suppress(OSError):  # without room for the number it is locked all the same
+        with contextlib.suppress(OSError):  # a full disk: it is locked without the process's id
             os.ftruncate(self._file, 0)
             os.write(self._file, str(os.getpid()).encode())
 
@@ -197,7 +201,7 @@ class LockFile:
 
     def _holder(self) -> str:
         if sys.platform == "win32":
-            return ""  # what is locked there can't be read either
+            return ""  # a locked file can't be read on Windows
         return os.pread(self._file, 32, 0).decode(errors="replace").strip()
 
     def release(self) -> None:

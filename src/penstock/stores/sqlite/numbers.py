@@ -1,9 +1,9 @@
-"""The numbers of executions: one after another in order of creation, and made of the time.
+"""The numbers of executions: in order of creation, and made of the time.
 
-`n` counts ten-thousandths of a second, or is one more than the last where that is greater. So it is
-never before the execution's `created_at`, and a search by time knows where to begin without an
-index of its own. How far `n` has ever been ahead (many starts at once, a clock that was set back)
-is stored: it says where a search may end.
+`n` is the time of creation in ten-thousandths of a second, or the last number plus one if that is
+greater. So it is never smaller than the execution's `created_at`, and a search by time knows where
+to begin without an index of its own. How far `n` has ever been ahead (many starts at once, a clock
+that was set back) is stored: from it follows where a search may end.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SECONDS_MAX = 1e14
 class Numbers:
     def __init__(self, reader: Reader) -> None:
         self._last: int = reader.rows_now("SELECT coalesce(max(n), 0) FROM executions")[0][0]
-        stored = reader.rows_now("SELECT value FROM meta WHERE key = 'lead_seconds'")
-        self._stored = self._lead = float(stored[0][0]) if stored else LEAD_SECONDS
+        rows = reader.rows_now("SELECT value FROM meta WHERE key = 'lead_seconds'")
+        self._stored = self._lead = float(rows[0][0]) if rows else LEAD_SECONDS
 
     def next(self, created_at: float) -> int:
         n = self._last = max(self._last + 1, ceil(created_at * PER_SECOND))
@@ -40,23 +40,27 @@ class Numbers:
         self._stored = max(self._stored, lead)
 
     def between(self, since: float | None, until: float | None) -> list[tuple[str, int]]:
-        """Conditions that hold for every `n` whose execution was created then, and for few others."""
-        found: list[tuple[str, int]] = []
+        """Conditions on `n` that all executions created in this period meet.
+
+        Few executions of other times meet them too.
+        """
+        conditions: list[tuple[str, int]] = []
         if since is not None:
-            found.append(("n >= ?", first_since(since)))
+            conditions.append(("n >= ?", first_since(since)))
         if until is not None:
-            found.append(("n <= ?", ceil((_sane(until) + self._lead) * PER_SECOND) + 1))
-        return found
+            last = ceil((_clamp(until) + self._lead) * PER_SECOND) + 1
+            conditions.append(("n <= ?", last))
+        return conditions
 
 
 def first_since(since: float) -> int:
     """The smallest number that an execution created since then may have."""
-    return floor(_sane(since) * PER_SECOND) - 1
+    return floor(_clamp(since) * PER_SECOND) - 1
 
 
 def write_lead(connection: sqlite3.Connection, lead: float) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('lead_seconds', ?)", (repr(lead),))
 
 
-def _sane(seconds: float) -> float:
+def _clamp(seconds: float) -> float:
     return max(min(seconds, SECONDS_MAX), -SECONDS_MAX)

@@ -1,7 +1,8 @@
-"""A file becomes a store, or an older store one of this schema, before anything else is done with it.
+"""Preparing a file: it becomes a store, or is upgraded to this schema, before it is used.
 
-A process can be killed, and the disk can be full, at every step of this. So there are only two kinds of steps: the one
-transaction that makes or upgrades everything, and steps that leave nothing behind when they end half-way.
+A process can be killed, and the disk can be full, at every step. So there are only two kinds of
+steps: the one transaction that creates or upgrades everything, and steps that leave nothing behind
+when they end half-way.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from penstock.stores.sqlite.writer import LOG_PAGES, UNAVAILABLE, connect
 
 SCHEMA_VERSION = "4"
 UPDATES = {"3": "ALTER TABLE handlers ADD COLUMN defaults BLOB NOT NULL DEFAULT x'80'"}
-"""By a schema that a file may still have, the statements that make the next one of it.
+"""Statements that upgrade a file to the next schema, by the schema that it has.
 
-Commands that need none of it take such a file as it is.
+Commands that don't need the new schema use such a file as it is.
 """
 LOG_BYTES = (LOG_PAGES + 100) * 4120
 """A page in the log has 24 bytes of its own in front of it."""
@@ -54,7 +55,7 @@ def unusable(path: Path, error: Exception, what: str = "can't be used") -> Store
     text = (error.strerror if isinstance(error, OSError) else None) or str(error)
     if isinstance(error, OSError) or any(word in text for word in UNAVAILABLE):
         return StoreUnavailable(
-            f"{path} {what}: {text}; nothing was lost, open it again when that is mended"
+            f"{path} {what}: {text}; nothing was lost, open it again when that is fixed"
         )
     return StoreError(f"{path} {what}: {text}")
 
@@ -88,17 +89,15 @@ def _create_schema(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", (secrets.token_hex(8),))
-    # earlier versions left it behind when they were killed, or had no room, while they opened a
-    # file
+    # earlier versions left it behind if they were killed, or the disk was full, during opening
     connection.execute("DROP TABLE IF EXISTS stretch")
 
 
 def _record_name(connection: sqlite3.Connection, path: Path) -> None:
-    """Record the file's name, for whoever opens it through a hard link.
+    """Record the file's name, for processes that open it through a hard link.
 
-    Its log and other files are beside this name.
-
-    It has to be in the file itself, not in the log, before anything else is.
+    The log and other files are beside this name. It has to be in the file itself, not in the log,
+    before anything else is written.
     """
     row = connection.execute("SELECT value FROM meta WHERE key = 'path'").fetchone()
     if row is None or row[0] != str(path):
@@ -118,10 +117,11 @@ def _statements(script: str) -> Iterator[str]:
 
 
 def _stretch_log(connection: sqlite3.Connection, path: Path) -> None:
-    """Let the write-ahead log have its size from the start: syncing a file that also grows takes half as long again.
+    """Give the write-ahead log its size from the start.
 
-    Zeros behind the end of the log are no frames to SQLite, however many of them there are; so nothing has to be undone
-    if this ends half-way, and without room for them everything works as well.
+    Syncing a file that also grows takes half as long again. SQLite ignores zeros behind the end of
+    the log, so nothing has to be undone if this ends half-way, and everything works without them
+    on a full disk.
     """
     connection.execute("BEGIN IMMEDIATE")  # nobody appends to the log meanwhile
     try:

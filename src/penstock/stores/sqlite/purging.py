@@ -1,8 +1,7 @@
-"""Executions that are old enough leave a file that no engine has open: `penstock purge`.
+"""Purging: deleting old executions from a file that no engine has open (`penstock purge`).
 
-An engine does the same by itself, in small steps (`forgetting`). Here nothing is under way, so
-large values that nobody needs can be told from those that are about to be needed at once, and the
-file is made smaller.
+An engine does the same by itself, in small steps (`forgetting`). Here nothing runs meanwhile, so
+unused blobs are known at once, and the file can be made smaller.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from penstock.stores.sqlite.writer import connect
 
 BATCH = 500
 
-# A retry has in `rest` what it keeps, so blobs of executions that are gone are found there.
+# A retry has its reused outputs in `rest`, so blobs of deleted executions are named there.
 EVERYTHING = """
     SELECT change FROM changes UNION ALL SELECT intent FROM executions
     UNION ALL SELECT rest FROM executions WHERE rest IS NOT NULL
@@ -53,43 +52,43 @@ def purge(
         raise StoreError(f"there is no store {path}; name another with --store")
     with _open(path.absolute()) as (connection, name):
         folder = blobs or name.with_name(name.name + ".blobs")
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY)"
-        )  # not in older files
+        # older files don't have this table
+        connection.execute("CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY)")
         if dry_run:
             old = [row[0] for row in connection.execute(OLD, {"before": before})]
             used_keys = _keys_after(connection, old)
-            unneeded = asyncio.run(_unused_objects(objects, used_keys, before))
-            return Purged(len(old), *_sizes(_unused(used_keys, folder, before), unneeded))
+            unused_files = _unused_files(used_keys, folder, before)
+            unused_objects = asyncio.run(_unused_objects(objects, used_keys, before))
+            return Purged(len(old), *_sizes(unused_files, unused_objects))
+
         executions = _delete_executions(connection, before)
         used_keys = _keys(connection, EVERYTHING)
-        unused = _unused(used_keys, folder, before)
-        unneeded = asyncio.run(_unused_objects(objects, used_keys, before, delete=True))
-        sizes = _sizes(unused, unneeded)
-        for blob in unused:
-            blob.unlink(missing_ok=True)
+        unused_files = _unused_files(used_keys, folder, before)
+        unused_objects = asyncio.run(_unused_objects(objects, used_keys, before, delete=True))
+        sizes = _sizes(unused_files, unused_objects)
+        for file in unused_files:
+            file.unlink(missing_ok=True)
         if executions:
             connection.execute("VACUUM")
         return Purged(executions, *sizes)
 
 
 @contextmanager
-def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
+def _open(opened: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
     """Open the file; answers the connection and the name that the file is used by."""
     try:
-        lock = StoreLock(given, create=False)
+        lock = StoreLock(opened, create=False)
     except OSError as error:
-        raise unusable(given, error, "can't be purged") from None
+        raise unusable(opened, error, "can't be purged") from None
     path = lock.path
     try:
-        with closing(
-            sqlite3.connect(path)
-        ) as looking:  # before anything is set in it: it may be another program's
-            row = looking.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+        # with no setting changed yet: the file may be another program's
+        with closing(sqlite3.connect(path)) as plain:
+            row = plain.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
         if row is None or str(row[0]) not in (SCHEMA_VERSION, *UPDATES):
-            found = row[0] if row else "none"
+            version = row[0] if row else "none"
             raise SchemaMismatch(
-                f"{path} has schema {found}; this version of Penstock uses {SCHEMA_VERSION}"
+                f"{path} has schema {version}; this version of Penstock uses {SCHEMA_VERSION}"
             )
         with closing(connect(path)) as connection:
             yield connection, path
@@ -101,9 +100,9 @@ def _open(given: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
 
 def _delete_executions(connection: sqlite3.Connection, before: float) -> int:
     deleted = 0
-    while rows := connection.execute(
-        f"{OLD} ORDER BY n LIMIT :limit", {"before": before, "limit": BATCH}
-    ).fetchall():
+    statement = f"{OLD} ORDER BY n LIMIT :limit"
+    values = {"before": before, "limit": BATCH}
+    while rows := connection.execute(statement, values).fetchall():
         connection.execute("BEGIN IMMEDIATE")
         with connection:
             deleted += forget(connection, before, [row[0] for row in rows])
@@ -113,18 +112,20 @@ def _delete_executions(connection: sqlite3.Connection, before: float) -> int:
 
 
 def _keys(connection: sqlite3.Connection, query: str) -> set[str]:
-    """Blob keys in what a query gives.
+    """Blob keys in the values that a query selects.
 
-    Whatever looks like one, since a value that is kept in vain does no harm.
+    Anything that looks like a key counts: a blob that isn't deleted does no harm.
     """
-    rows = connection.execute(query)
-    return {key for (data,) in rows for key in named_keys([data])}
+    keys: set[str] = set()
+    for (data,) in connection.execute(query):
+        keys |= named_keys([data])
+    return keys
 
 
-def _keys_after(connection: sqlite3.Connection, gone: list[int]) -> set[str]:
-    """Blob keys that would still be referred to."""
+def _keys_after(connection: sqlite3.Connection, deleted: list[int]) -> set[str]:
+    """Blob keys that would still be used if these executions were deleted."""
     connection.execute("CREATE TEMP TABLE gone (n INTEGER PRIMARY KEY)")
-    connection.executemany("INSERT INTO gone VALUES (?)", [(n,) for n in gone])
+    connection.executemany("INSERT INTO gone VALUES (?)", [(n,) for n in deleted])
     keys: set[str] = set()
     for table, column in (
         ("changes", "change"),
@@ -132,19 +133,24 @@ def _keys_after(connection: sqlite3.Connection, gone: list[int]) -> set[str]:
         ("executions", "intent"),
         ("executions", "rest"),
     ):
-        used_keys = f"SELECT {column} FROM {table} WHERE {column} IS NOT NULL AND n NOT IN (SELECT n FROM gone)"  # noqa: S608
-        keys |= _keys(connection, used_keys)
+        query = f"""
+            SELECT {column} FROM {table}
+            WHERE {column} IS NOT NULL AND n NOT IN (SELECT n FROM gone)
+        """  # noqa: S608
+        keys |= _keys(connection, query)
     return keys
 
 
-def _unused(keys: set[str], folder: Path, before: float) -> list[Path]:
-    """Unused blobs; younger ones are left, since no record names a task's inputs."""
-    files = [path for path in folder.glob("*/*") if path.is_file()] if folder.is_dir() else []
-    return [
-        path
-        for path in files
-        if path.name.partition(".")[0] not in keys and path.stat().st_mtime < before
-    ]
+def _unused_files(used_keys: set[str], folder: Path, before: float) -> list[Path]:
+    """Unused blobs in a folder; younger ones are left, since no record names a task's inputs."""
+    if not folder.is_dir():
+        return []
+    unused: list[Path] = []
+    for path in folder.glob("*/*"):
+        key = path.name.partition(".")[0]
+        if path.is_file() and key not in used_keys and path.stat().st_mtime < before:
+            unused.append(path)
+    return unused
 
 
 async def _unused_objects(
@@ -152,16 +158,18 @@ async def _unused_objects(
 ) -> list[StoredObject]:
     if objects is None:
         return []
-    found = [
-        each
-        async for each in objects.objects()
-        if each.key not in used_keys and each.modified_at < before
+    unused = [
+        stored
+        async for stored in objects.objects()
+        if stored.key not in used_keys and stored.modified_at < before
     ]
     if delete:
-        await objects.delete_many([each.key for each in found])
-    return found
+        await objects.delete_many([stored.key for stored in unused])
+    return unused
 
 
 def _sizes(files: list[Path], objects: Sequence[StoredObject]) -> tuple[int, int]:
-    size = sum(path.stat().st_size for path in files) + sum(each.size for each in objects)
-    return len(files) + len(objects), size
+    """How many blobs these are, and how many bytes they have."""
+    file_bytes = sum(path.stat().st_size for path in files)
+    object_bytes = sum(stored.size for stored in objects)
+    return len(files) + len(objects), file_bytes + object_bytes

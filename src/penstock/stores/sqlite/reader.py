@@ -1,4 +1,4 @@
-"""Reads, on a connection and in a thread of its own."""
+"""A reader of the SQLite file, with a connection and a thread of its own."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
 NUMBER_MAX = 2**63 - 1
 """A number that is greater than this is greater than any in the file."""
 UNKNOWABLE = (OverflowError, UnicodeEncodeError)
-"""What binding a value raises that SQLite can't hold: nothing that is stored has it."""
+"""Errors of binding a value that SQLite can't hold: no stored row has it."""
 
 
 class Reader:
     def __init__(self, path: Path) -> None:
         self._connection = connect(path)
         self._lock = threading.Lock()
-        # not the loop's own pool: a slow search would take its threads, one by one, from everybody
+        # not the loop's own pool: slow searches would occupy all its threads
         self._thread = ThreadPoolExecutor(1, "penstock-reader")
 
     async def run(self, job: Callable[[sqlite3.Connection], Answer]) -> Answer:
-        """Several statements that see the same state of the file."""
+        """Run several statements that see the same state of the file."""
         return await self._in_thread(self._snapshot, job)
 
     async def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -49,7 +49,7 @@ class Reader:
         return self.rows_now("SELECT id, wake_at FROM timers JOIN executions USING (n)")
 
     async def started(self, *, changed: bool = False) -> list[str]:
-        """Executions that should run and haven't ended; with `changed`, only those that have begun."""
+        """Executions that should run and haven't ended; with `changed`, only those with changes."""
         having = f"AND {HAS_CHANGES}" if changed else ""
         rows = await self.rows(f"SELECT id FROM executions WHERE {SHOULD_RUN} {having} ORDER BY n")  # noqa: S608
         return [row[0] for row in rows]
@@ -59,18 +59,22 @@ class Reader:
         return await self._in_thread(self._executions, list(execution_ids))
 
     def _executions(self, execution_ids: list[str]) -> dict[str, tuple[Stored, int]]:
-        found = ((execution_id, self._execution(execution_id)) for execution_id in execution_ids)
-        return {execution_id: loaded for execution_id, loaded in found if loaded is not None}
+        executions: dict[str, tuple[Stored, int]] = {}
+        for execution_id in execution_ids:
+            loaded = self._load(execution_id)
+            if loaded is not None:
+                executions[execution_id] = loaded
+        return executions
 
-    def _execution(self, execution_id: str) -> tuple[Stored, int] | None:
-        found = self.rows_now("SELECT n, intent FROM executions WHERE id = ?", (execution_id,))
-        if not found:
+    def _load(self, execution_id: str) -> tuple[Stored, int] | None:
+        rows = self.rows_now("SELECT n, intent FROM executions WHERE id = ?", (execution_id,))
+        if not rows:
             return None
-        n, intent = found[0]
-        rows = self.rows_now("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,))
-        return codec.fold(
-            codec.decode_record(intent), [codec.decode_change(change) for (change,) in rows]
-        ), n
+        n, intent = rows[0]
+        record = codec.decode_record(intent)
+        change_rows = self.rows_now("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,))
+        changes = [codec.decode_change(data) for (data,) in change_rows]
+        return codec.fold(record, changes), n
 
     def _snapshot(self, job: Callable[[sqlite3.Connection], Answer]) -> Answer:
         with self._lock:

@@ -1,15 +1,16 @@
 """Searching executions: one page, the newest first, read from indexes that end in `n`.
 
-A search runs in lanes. A lane is a part of an index in which everything stands in the order of `n`,
-so its page is found without sorting and without reading what isn't asked for: one state, one state
-of one workflow, one label. The pages of the lanes together have the page that is wanted. Other
-filters are looked at row by row.
+A search reads one or several index ranges. An index range is a part of an index that is in the
+order of `n`, such as one state, one state of one workflow, or one label. So a page of it is read
+without sorting, and without rows that don't match. The pages of all ranges together contain the
+page of the search. Other filters are applied row by row.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -20,11 +21,19 @@ from penstock.stores.partial import record_of
 from penstock.stores.records import ExecutionRow, Search
 from penstock.stores.sqlite.reader import HAS_CHANGES, NUMBER_MAX
 
-PENDING, RUNNING = str(ExecutionState.PENDING), str(ExecutionState.RUNNING)
+PENDING = str(ExecutionState.PENDING)
+RUNNING = str(ExecutionState.RUNNING)
 SELECT_ROW = """
-    SELECT n, id, workflow, version, state, created_at, ended_at, labels, retry_of, CASE WHEN ended_at IS NULL
-      THEN (SELECT change FROM changes WHERE changes.n = executions.n ORDER BY changes.id LIMIT 1)
-      ELSE (SELECT change FROM changes WHERE changes.n = executions.n ORDER BY changes.id DESC LIMIT 1) END
+    SELECT n, id, workflow, version, state, created_at, ended_at, labels, retry_of,
+      CASE WHEN ended_at IS NULL
+      THEN (
+        SELECT change FROM changes WHERE changes.n = executions.n
+        ORDER BY changes.id LIMIT 1
+      )
+      ELSE (
+        SELECT change FROM changes WHERE changes.n = executions.n
+        ORDER BY changes.id DESC LIMIT 1
+      ) END
     FROM executions WHERE n = ?
 """
 LABELLED = "EXISTS (SELECT 1 FROM labels WHERE key = ? AND value = ? AND labels.n = executions.n)"
@@ -32,26 +41,34 @@ HAS_TEXT = "(instr(lower(id), ?) OR instr(lower(workflow), ?))"
 
 Condition = tuple[str, tuple[Any, ...]]
 IndexRange = tuple[str, list[Condition]]
-"""Rows that one index gives in order: from where, and which."""
+"""Rows that one index has in order: the table with its index, and conditions."""
 
 
 def find(
     connection: sqlite3.Connection, search: Search, between: Iterable[tuple[str, int]]
 ) -> list[ExecutionRow]:
-    """Executions that a search finds; `between` is what its times say about `n`."""
-    common = [*((text, (value,)) for text, value in between), *_common(search)]
+    """Executions that a search finds; `between` are conditions on `n` that its times imply."""
+    common: list[Condition] = [(text, (value,)) for text, value in between]
+    common += _row_conditions(search)
+
     numbers: list[int] = []
-    for source, conditions in _index_ranges(search):
-        wanted = [*conditions, *common]
-        where = " AND ".join(text for text, _ in wanted) or "1"
-        values = [value for _, some in wanted for value in some]
-        statement = f"SELECT n FROM {source} WHERE {where} ORDER BY n DESC LIMIT ?"  # noqa: S608 -- our own words
+    for source, range_conditions in _index_ranges(search):
+        conditions = [*range_conditions, *common]
+        where = " AND ".join(text for text, _ in conditions) or "1"
+        values = chain.from_iterable(condition_values for _, condition_values in conditions)
+        statement = f"SELECT n FROM {source} WHERE {where} ORDER BY n DESC LIMIT ?"  # noqa: S608
         numbers += [n for (n,) in connection.execute(statement, (*values, search.limit))]
+
     numbers.sort(reverse=True)
-    return [_row(connection.execute(SELECT_ROW, (n,)).fetchone()) for n in numbers[: search.limit]]
+    rows: list[ExecutionRow] = []
+    for n in numbers[: search.limit]:
+        columns = connection.execute(SELECT_ROW, (n,)).fetchone()
+        rows.append(_decode_row(columns))
+    return rows
 
 
-def _common(search: Search) -> Iterable[Condition]:
+def _row_conditions(search: Search) -> Iterable[Condition]:
+    """Conditions that are applied row by row."""
     if search.before is not None:
         yield "n < ?", (min(search.before, NUMBER_MAX),)
     if search.version is not None:
@@ -67,23 +84,23 @@ def _common(search: Search) -> Iterable[Condition]:
 def _index_ranges(search: Search) -> list[IndexRange]:
     if search.retry_of is not None or search.labels:
         return [_small_range(search)]
-    states = _states(search.states)
+    states = _state_conditions(search.states)
     if search.workflow is None:
-        return [("executions INDEXED BY by_state", [state]) for state in states] or [
-            ("executions", [])
-        ]
+        if not states:
+            return [("executions", [])]
+        return [("executions INDEXED BY by_state", [state]) for state in states]
+
+    if not states:
+        states = [("state = ?", (str(state),)) for state in ExecutionState]
     of_workflow = ("workflow = ?", (search.workflow,))
     index_ranges: list[IndexRange] = []
-    for state in states or [("state = ?", (str(each),)) for each in ExecutionState]:
+    for state in states:
         if state[1] == (RUNNING,):
             index_ranges.append(("executions INDEXED BY by_state", [state, of_workflow]))
         else:
-            index_ranges.append(
-                (
-                    "executions INDEXED BY by_workflow",
-                    [of_workflow, state, ("state <> 'RUNNING'", ())],
-                )
-            )
+            # the index has no RUNNING executions: the condition says that it can be used
+            conditions: list[Condition] = [of_workflow, state, ("state <> 'RUNNING'", ())]
+            index_ranges.append(("executions INDEXED BY by_workflow", conditions))
     return index_ranges
 
 
@@ -100,35 +117,54 @@ def _small_range(search: Search) -> IndexRange:
     conditions += [(LABELLED, label) for label in labels]
     if search.workflow is not None:
         conditions.append(("workflow = ?", (search.workflow,)))
-    states = _states(search.states)
+    states = _state_conditions(search.states)
     if states:
         text = " OR ".join(text for text, _ in states)
-        conditions.append((f"({text})", tuple(value for _, some in states for value in some)))
+        values = tuple(chain.from_iterable(state_values for _, state_values in states))
+        conditions.append((f"({text})", values))
     return source, conditions
 
 
-def _states(wanted: tuple[str, ...]) -> list[Condition]:
-    """Conditions for execution states: a row is RUNNING once it should run.
+def _state_conditions(states: tuple[str, ...]) -> list[Condition]:
+    """Conditions for execution states.
 
-    Without changes it is shown as PENDING.
+    A row is RUNNING once the execution should run. Without changes it counts as PENDING.
     """
     conditions: list[Condition] = [
-        ("state = ?", (state,)) for state in dict.fromkeys(wanted) if state != RUNNING
+        ("state = ?", (state,)) for state in dict.fromkeys(states) if state != RUNNING
     ]
-    if RUNNING in wanted or PENDING in wanted:
+    if RUNNING in states or PENDING in states:
         text = "state = ?"
-        if PENDING not in wanted:
+        if PENDING not in states:
             text += f" AND {HAS_CHANGES}"
-        elif RUNNING not in wanted:
+        elif RUNNING not in states:
             text += f" AND NOT {HAS_CHANGES}"
         conditions.append((text, (RUNNING,)))
     return conditions
 
 
-def _row(values: tuple[Any, ...]) -> ExecutionRow:
-    n, name, workflow, version, state, created_at, ended_at, labels, retry_of, change = values
+def _decode_row(columns: tuple[Any, ...]) -> ExecutionRow:
+    (
+        n,
+        execution_id,
+        workflow,
+        version,
+        state,
+        created_at,
+        ended_at,
+        labels,
+        retry_of,
+        change,
+    ) = columns
     row = ExecutionRow(
-        n, name, workflow, version, state, created_at, finished_at=ended_at, retry_of=retry_of
+        n,
+        execution_id,
+        workflow,
+        version,
+        state,
+        created_at,
+        finished_at=ended_at,
+        retry_of=retry_of,
     )
     if labels is not None:
         row.labels = msgspec.json.decode(labels)
@@ -136,9 +172,7 @@ def _row(values: tuple[Any, ...]) -> ExecutionRow:
         row.state = PENDING
     record = record_of(change) if change is not None else None
     if record is not None:
-        row.started_at, row.error, row.error_node_id = (
-            record.started_at,
-            record.error,
-            record.error_node_id,
-        )
+        row.started_at = record.started_at
+        row.error = record.error
+        row.error_node_id = record.error_node_id
     return row

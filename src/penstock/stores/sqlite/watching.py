@@ -1,9 +1,9 @@
-"""Whether the files of a store are still the ones that it has open.
+"""Watching the files of a store: whether they are still the ones that it has open.
 
-A file that is deleted, moved or replaced goes on taking what is written to it, as long as somebody
-has it open, and all of that is gone when the process ends. So the names are looked at several times
-a second, and once more before anything that was accepted is answered. While a file is away nothing
-is written; when the same one is back, all goes on.
+A file that is deleted, moved or replaced still accepts writes as long as a process has it open, and
+all of them are lost when the process ends. So the files' names are checked several times a second,
+and once more before a caller is told that something was accepted. While a file is away nothing is
+written; when the same file is back, writing goes on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LOOK_SECONDS = 0.25
 
 class FileWatch:
     def __init__(self, files: Sequence[Path], folder: Path) -> None:
-        """`files` are open, so their inodes can't be used again; `folder` may be made later."""
+        """`files` are open, so their inodes can't be used again; `folder` may not exist yet."""
         self._files = [(file, identity_of(file)) for file in files]
         self._folder = folder
         self._folder_identity: Identity | None = None
@@ -39,21 +39,18 @@ class FileWatch:
         self._thread.start()
 
     def raise_if_gone(self) -> None:
-        """Raises `StoreFileLost` if the last look found one of them gone."""
+        """Raises `StoreFileLost` if a file was gone at the last look."""
         if self._problem:
             raise StoreFileLost(self._problem)
 
     def look(self) -> None:
         """Look at the files now. Raises `StoreFileLost`."""
         with self._turn:
-            problem = self._find()
-            if problem != self._problem:
-                if problem:
-                    log.error("%s", problem)
-                else:
-                    log.warning(
-                        "the files of %s are back; it is written to again", self._files[0][0]
-                    )
+            problem = self._find_problem()
+            if problem and problem != self._problem:
+                log.error("%s", problem)
+            if self._problem and not problem:
+                log.warning("the files of %s are back; writing goes on", self._files[0][0])
             self._problem = problem
         self.raise_if_gone()
 
@@ -69,33 +66,35 @@ class FileWatch:
             with contextlib.suppress(StoreFileLost):
                 self.look()
 
-    def _find(self) -> str:
+    def _find_problem(self) -> str:
         try:
             for file, identity in self._files:
                 if identity_of(file) != identity:
-                    return _gone(file, is_there=file.exists())
+                    return _describe_loss(file, is_there=file.exists())
             if self._look_at_folder() != self._folder_identity:
-                return _gone(self._folder, is_there=self._folder.exists())
+                return _describe_loss(self._folder, is_there=self._folder.exists())
         except OSError as error:
-            return f"{error.filename or self._files[0][0]} can't be looked at any more: {error.strerror}"
+            file_name = error.filename or self._files[0][0]
+            return f"{file_name} can't be accessed any more: {error.strerror}"
         return ""
 
     def _look_at_folder(self) -> Identity | None:
-        """Look at the folder, and hold it open once it is there.
+        """The folder's identity now. Once the folder exists it is kept open.
 
-        A new one must not get its inode.
+        So another folder can't get its inode.
         """
-        found = identity_of(self._folder)
-        if found is not None and self._folder_identity is None:
+        identity = identity_of(self._folder)
+        if identity is not None and self._folder_identity is None:
             if sys.platform != "win32":
                 self._folder_file = os.open(self._folder, os.O_RDONLY)
-            self._folder_identity = found
-        return found
+            self._folder_identity = identity
+        return identity
 
 
-def _gone(file: Path, *, is_there: bool) -> str:
+def _describe_loss(file: Path, *, is_there: bool) -> str:
     what = "was replaced by another" if is_there else "was deleted or moved"
     return (
-        f"{file} {what} while it was in use; what is written now would be lost, so nothing is accepted. Put it back, "
+        f"{file} {what} while it was in use; what is written now would be lost, "
+        "so nothing is accepted. Put it back, "
         "or stop Penstock and restore the store from a backup"
     )

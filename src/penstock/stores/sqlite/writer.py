@@ -1,10 +1,10 @@
 """The writer of the SQLite file: one thread.
 
-Jobs that arrive while its thread is busy share the next transaction, and so one fsync.
+Jobs that arrive while the thread is busy share the next transaction, and so one fsync.
 
-When next to nothing is going on, a small job is written by the caller itself (`now`): handing it to
-the thread and back costs half as much again as the fsync, and there is nothing else that the caller
-could do meanwhile.
+When the store is nearly idle, the caller writes a small job itself (`now`): handing it to the
+thread and back costs half as much again as the fsync, and the caller has nothing else to do
+meanwhile.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ class Submitted(NamedTuple):
     job: Job
     future: asyncio.Future[Any]
     is_answered: bool
-    """Somebody is told that it is done: then it must be in a file that is still there."""
+    """Whether a caller relies on the result: then the file must still be there afterwards."""
 
 
 LOG_PAGES = 1000
@@ -51,33 +52,34 @@ def connect(path: Path) -> sqlite3.Connection:
 def insert_many(
     connection: sqlite3.Connection, statement: str, rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """`INSERT … VALUES (…), (…)` in as few steps as possible.
+    """Insert rows with as few statements as possible: `INSERT … VALUES (…), (…)`.
 
-    `executemany` gives up the interpreter's lock for each row and, with a busy event loop beside
+    `executemany` releases the interpreter's lock for each row and, with a busy event loop beside
     it, waits up to 5 ms to get it back: 1,000 rows could take seconds. One statement of many rows
-    takes it back once.
+    releases it once.
     """
     if not rows:
         return
     row_text = "(" + ",".join("?" * len(rows[0])) + ")"
     batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(rows[0])
     for start in range(0, len(rows), batch_size):
-        some = rows[start : start + batch_size]
+        batch = rows[start : start + batch_size]
         connection.execute(
-            f"{statement} VALUES {','.join([row_text] * len(some))}",
-            [value for row in some for value in row],
+            f"{statement} VALUES {','.join([row_text] * len(batch))}",
+            list(chain.from_iterable(batch)),
         )
 
 
 class Writer:
     def __init__(self, path: Path, watch: FileWatch | None = None) -> None:
-        """Without a `watch`, somebody else sees to the file."""
-        self._path, self._watch = path, watch
+        """Without a `watch`, nobody checks that the file is still there."""
+        self._path = path
+        self._watch = watch
         self._connection = connect(path)
         self._jobs: queue.SimpleQueue[Submitted | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seconds = 0.0
-        """What a transaction takes these days: a running mean."""
+        """How long a transaction takes: a running mean."""
         self._turn = threading.Lock()
         self._is_closed = False
         self._thread = threading.Thread(target=self._run, name="penstock-writer", daemon=True)
@@ -97,10 +99,10 @@ class Writer:
         return future
 
     def now(self, job: Job, *, one_statement: bool = False) -> bool:
-        """Run `job` in a transaction of its own, here; False if the thread had better do it.
+        """Run `job` in a transaction of its own, in the caller's thread.
 
-        A job of one statement needs no `BEGIN` and no `COMMIT`: a statement by itself is a
-        transaction.
+        Returns False, and doesn't run it, if the disk is slow or the writer's thread is busy. A job
+        of one statement needs no `BEGIN` and no `COMMIT`: a statement by itself is a transaction.
         """
         self.check_open()
         if (
@@ -119,7 +121,7 @@ class Writer:
 
     def check_open(self) -> None:
         """Raises `StoreError` if `submit` would."""
-        if self._is_closed:  # nobody would ever take a job that comes behind the last one
+        if self._is_closed:  # a job behind the last one would never be run
             raise NotOpen(f"{self._path} has been closed; nothing can be written to it any more")
         self._raise_if_gone()
 
@@ -167,19 +169,22 @@ class Writer:
     def _write(self, batch: list[Submitted]) -> None:
         try:
             with self._turn:
-                results = self._transaction([each.job for each in batch])
-        except Exception as error:  # noqa: BLE001 -- whatever a job raises is its caller's, and the thread goes on
+                results = self._transaction([submitted.job for submitted in batch])
+        except Exception as error:  # noqa: BLE001 -- a job's error is its caller's, and the thread goes on
             if len(batch) > 1:
-                for one in batch:  # one bad job must not take the others with it
-                    self._write([one])
+                for submitted in batch:  # one bad job must not fail the rest of its batch
+                    self._write([submitted])
                 return
             self._answer([(batch[0].future, None, _explain(error, self._path))])
             return
-        gone = self._look() if any(each.is_answered for each in batch) else None
+
+        lost = None
+        if any(submitted.is_answered for submitted in batch):
+            lost = self._check_files()
         self._answer(
             [
-                (each.future, result, gone if each.is_answered else None)
-                for each, result in zip(batch, results, strict=True)
+                (submitted.future, result, lost if submitted.is_answered else None)
+                for submitted, result in zip(batch, results, strict=True)
             ]
         )
 
@@ -187,7 +192,8 @@ class Writer:
         if self._watch is not None:
             self._watch.raise_if_gone()
 
-    def _look(self) -> StoreUnavailable | None:
+    def _check_files(self) -> StoreUnavailable | None:
+        """Look at the store's files now; answers the error if one of them is lost."""
         try:
             if self._watch is not None:
                 self._watch.look()
@@ -199,6 +205,7 @@ class Writer:
         connection = self._connection
         began = time.perf_counter()
         self._raise_if_gone()
+
         if explicit:
             connection.execute("BEGIN IMMEDIATE")
         try:
@@ -209,6 +216,7 @@ class Writer:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
         self.commits += 1
         self._seconds += (time.perf_counter() - began - self._seconds) / 8
         return results
@@ -234,6 +242,6 @@ def _explain(error: Exception, path: Path) -> Exception:
     text = str(error)
     if any(word in text for word in UNAVAILABLE):
         return StoreUnavailable(
-            f"{path} can't be written: {text}; nothing was lost, it is tried again"
+            f"{path} can't be written: {text}; nothing was lost, and Penstock tries again"
         )
     return StoreError(f"{path}: {text}")

@@ -1,6 +1,6 @@
-"""Run by Alembic.
+"""The environment of migrations, which Alembic runs.
 
-The connection is handed in by `migrating.migrate`, with the transaction that it has begun.
+`migrating.migrate` passes the connection, on which it has begun a transaction.
 """
 
 from __future__ import annotations

@@ -1,10 +1,13 @@
 #!lua flags=allow-oom
--- A lease on a partition, unless somebody else's still runs.
+-- Acquires the lease of a partition, unless another owner's is still running.
 --
--- KEYS 1  penstock:{p}:lease
--- ARGV    owner, new token, milliseconds
--- Answers commit number, position, store that it was built for ('' if none), commit number that the cold store has
--- acknowledged; nothing if somebody else has it
+-- KEYS 1  penstock:{p}:lease (hash); all other keys of the partition are named after it
+-- ARGV    owner, new token, milliseconds for which the lease runs
+-- Reads   the types of inbox, wake, events, queues, ranks, held, active, timers, outbox
+-- Writes  lease: owner, token, expires, term
+-- Answers commit number, position, id of the store that the partition was built for ('' if none),
+--         commit number that the cold store has acknowledged;
+--         nothing if another owner has the lease
 -- Refuses with WRONGTYPE if a key of the partition belongs to something else
 local base = string.sub(KEYS[1], 1, -6)
 local types = {inbox = 'stream', wake = 'stream', events = 'stream', queues = 'set', ranks = 'set', held = 'set',
@@ -18,7 +21,7 @@ end
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local lease = redis.call('HMGET', KEYS[1], 'owner', 'token', 'expires', 'n', 'position', 'built', 'term', 'cold')
--- one that would run longer than its term was given before the clock went back
+-- a lease that would run longer than its term was acquired before the clock went back
 local left = tonumber(lease[3] or '0') - now
 if lease[2] and lease[1] ~= ARGV[1] and left > 0 and left <= tonumber(lease[7] or '0') then
   return false

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- The orchestrators' membership: one announces that it lives, and learns which others do.
+-- The orchestrators' membership: one announces that it is alive, and learns which others are.
 --
 -- KEYS 1  penstock:{fleet}:orchestrators (hash: name -> "expires|milliseconds|about")
--- ARGV    name, milliseconds that this holds for, about (JSON); without a name it only looks
--- Answers name, about; again and again. Those that ran out are removed.
+-- ARGV    name, milliseconds for which this is valid, about (JSON); with '' as name it only reads
+-- Writes  the name's field; fields that have expired are removed
+-- Answers name, about…
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 if ARGV[1] ~= '' then
@@ -13,7 +14,7 @@ local answer, all = {}, redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   local expires, term, about = string.match(all[i + 1], '^(%d+)|(%d+)|(.*)$')
   local left = expires and expires - now or 0
-  if left > 0 and left <= tonumber(term) then  -- more than its term: said before the clock went back
+  if left > 0 and left <= tonumber(term) then  -- longer: from before the clock went back
     answer[#answer + 1] = all[i]
     answer[#answer + 1] = about
   else

@@ -1,7 +1,10 @@
 #!lua flags=allow-oom
--- Events of the owner's own, also when there is no memory for anything new: it is what frees memory.
+-- Appends events of the owner to its inbox, also when Redis is out of memory: handling them is what
+-- frees memory.
 --
--- KEYS 1  penstock:{p}:inbox
--- ARGV    schema, event; again and again, at most some hundreds
+-- KEYS 1  penstock:{p}:inbox (stream)
+-- ARGV    schema, event…; at most some hundreds
+-- Writes  inbox
+-- Answers 1
 redis.call('XADD', KEYS[1], '1-*', unpack(ARGV))
 return 1

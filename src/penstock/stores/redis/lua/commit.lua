@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- One commit of a partition: all of it, or nothing. It is given ready-made bytes and decides nothing.
+-- One commit of a partition: all of it, or nothing. It writes encoded records and decides nothing.
 --
--- KEYS 1  penstock:{p}:lease; all other keys of the partition are named after it
--- ARGV    token, commit number that the store must be at, position in the inbox, first inbox entry to keep
+-- KEYS 1  penstock:{p}:lease (hash); all other keys of the partition are named after it
+-- ARGV    token, commit number that the store must be at, position in the inbox,
+--         first inbox entry that is still needed,
 --         then lists, each behind its number of items:
 --         changes   execution id, change
 --         tasks     stream, task
@@ -14,13 +15,17 @@
 --         resumes   execution id
 --         ended     execution id
 --         outbox    entry
---         then the history lines of this commit for the feed, empty if there are none, the position of their last
---         part, and how many commits the feed keeps
--- Writes  lease, inbox (trimmed), execution:<id>, active, tasks:<stream>, queues, ranks, wake, held, timers, outbox,
---         events, onhold:<id> (generation:attempt:node -> stream, entry id or '', task; a zero byte between),
---         moved:<stream>:<entry id> (where a task that was handed back is now; read as well)
--- Reads   diverted:<stream>:<entry id> (entry id and stream of a task that a worker without its handler passed over)
--- Answers the time of the next timer or '', then the entry ids of the tasks, in order ('' for one that was set aside)
+--         then the history lines of this commit for the feed ('' if there are none), the position
+--         of their last part, and how many commits the feed retains
+-- Reads   diverted:<stream>:<entry id> (entry id and stream of a task that a worker without its
+--         handler has diverted)
+-- Writes  lease, inbox (trimmed), execution:<id>, active, tasks:<stream>, queues, ranks, wake,
+--         held, timers, outbox, events,
+--         onhold:<id> (generation:attempt:node -> stream, entry id or '', task; separated by zero
+--         bytes),
+--         moved:<stream>:<entry id> (new entry id of a task that was given back; read as well)
+-- Answers the time of the next timer or '', then the entry ids of the tasks, in order ('' for one
+--         that was set aside)
 -- Refuses with FENCED if the lease has another token or the store is at another commit
 local lease = KEYS[1]
 local base = string.sub(lease, 1, -6)
@@ -97,7 +102,7 @@ for _ = 1, next_list() do
     local key, name = base .. 'tasks:' .. stream, stream .. ':' .. id
     redis.call('XACK', key, 'workers', id)
     local is_gone = redis.call('XDEL', key, id) == 0
-    -- then it was reported already, or handed back and is here under another id, or passed over and in another stream
+    -- it was reported already, or given back under another id, or diverted to another stream
     id = is_gone and redis.call('GET', base .. 'moved:' .. name)
     local diverted = is_gone and not id and redis.call('GET', base .. 'diverted:' .. name)
     if diverted then
@@ -157,7 +162,7 @@ many('RPUSH', base .. 'outbox', at, outbox)
 at = at + outbox
 
 if ARGV[at] ~= '' then
-  -- the feed is for those who watch: whatever is wrong with it must not stop the engine
+  -- the feed only serves live events: an error in it must not stop the engine
   redis.pcall('XADD', base .. 'events', 'MAXLEN', '~', ARGV[at + 2], number .. '-1', '1', ARGV[at], 'p', now[3] or '0')
   redis.call('HSET', lease, 'n', number, 'position', ARGV[3], 'e', ARGV[at + 1])
 else

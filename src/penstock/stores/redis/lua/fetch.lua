@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
--- Tasks for a worker: no more than it asks for, of a higher priority first, and only those whose handler it has. Those
--- of paused executions are set aside; those of other handlers are moved, once, to the stream of their queue and handler.
+-- Fetches tasks for a worker: no more than it asks for, those of a higher priority first, and only
+-- those whose handler it has. Tasks of paused executions are set aside. Tasks of other handlers are
+-- moved, once, to the stream of their queue and handler.
 --
--- KEYS 1  penstock:{p}:lease, which is only there to name the partition
--- ARGV    worker, how many at most, how many queues, their names, then names of handlers; without any, it has all
--- Reads   tasks:<stream> as the group `workers`, ranks, held
--- Writes  onhold:<id>, tasks:<priority>:<queue>\31<handler>, queues, ranks, wake,
---         diverted:<stream>:<entry id> (entry id and stream of where the task is now, a blank between)
--- Answers stream, entry id, task; again and again
+-- KEYS 1  penstock:{p}:lease, which only names the partition
+-- ARGV    worker, how many tasks at most, how many queues, their names, then names of handlers;
+--         a worker without any names of handlers has all of them
+-- Reads   tasks:<stream> as the group `workers`, held
+-- Writes  onhold:<id>, tasks:<stream>, tasks:<priority>:<queue>\31<handler>, queues, ranks, wake,
+--         diverted:<stream>:<entry id> (new entry id and stream of the task, a blank between)
+-- Answers stream, entry id, task…
 local base = string.sub(KEYS[1], 1, -6)
 local worker, left, queues = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local some_paused = redis.call('SCARD', base .. 'held') > 0
@@ -22,7 +24,7 @@ for i = 4 + queues, #ARGV do
   has[ARGV[i]] = true
 end
 
--- by queue: priority and stream of all that this worker may read
+-- by queue, the priorities and streams that this worker may read
 local ranks = {}
 for _, stream in ipairs(redis.call('SMEMBERS', base .. 'ranks')) do
   local priority, queue, handler = string.match(stream, '^(%-?%d+):([^\31]*)\31?(.*)$')
@@ -45,7 +47,7 @@ local function set_aside(key, stream, entry)
   return true
 end
 
--- a task that this worker can't run goes where only workers look that have its handler
+-- moves a task that this worker can't run to a stream for workers that have its handler
 local function divert(key, stream, entry)
   local fine, handler = pcall(read_handler, entry[2][2])
   if not fine or has[handler] then
@@ -68,7 +70,8 @@ local function take(stream)
   local key = base .. 'tasks:' .. stream
   while left > 0 and diverted < divertible do
     local got = redis.pcall('XREADGROUP', 'GROUP', 'workers', worker, 'COUNT', left, 'STREAMS', key, '>')
-    if not got or got.err or not got[1] then  -- nothing there, or nothing was ever handed out with this priority
+    -- nothing: it is empty, or no task ever had this priority
+    if not got or got.err or not got[1] then
       return
     end
     for _, entry in ipairs(got[1][2]) do
@@ -99,7 +102,7 @@ for i = 4, 3 + queues do
   local queue = ARGV[i]
   local streams = ranks[queue]
   if streams then
-    -- of one priority those of a handler first: they have waited longer
+    -- within a priority the streams of handlers come first: their tasks have waited longer
     table.sort(streams, function(a, b)
       if a[1] ~= b[1] then
         return a[1] > b[1]

@@ -1,17 +1,18 @@
 #!lua flags=allow-oom
--- What the holder of a lease does with it.
+-- Actions that need the lease of a partition.
 --
--- KEYS 1  penstock:{p}:lease
+-- KEYS 1  penstock:{p}:lease (hash); all other keys of the partition are named after it
 -- ARGV    token, then one of
 --         renew, milliseconds
 --         release
---         acknowledge_outbox, entries to take off the outbox, execution ids that may leave…
+--         acknowledge_outbox, entries to remove from the outbox, ids of archived executions…
 --         acknowledge_commit, commit number that the cold store has
 --         wipe, keys to remove…
 --         restore, then execution id, change…
 --         built, store id, commit number
--- Answers 1; 0 if the lease belongs to another owner and it was renew or release
--- Refuses with FENCED what else is asked by somebody who doesn't hold the lease
+-- Writes  lease; acknowledge_outbox: outbox, execution:<id>; restore: execution:<id>, active
+-- Answers 1; 0 if another owner has the lease and the action is renew or release
+-- Refuses with FENCED all other actions if another owner has the lease
 local lease, base = KEYS[1], string.sub(KEYS[1], 1, -6)
 local what = ARGV[2]
 if redis.call('HGET', lease, 'token') ~= ARGV[1] then
@@ -42,7 +43,7 @@ elseif what == 'restore' then
     redis.call('SADD', base .. 'active', ARGV[i])
   end
 elseif what == 'built' then
-  -- also where the feed goes on, so that whoever reads it notices that something is missing
+  -- e is where the feed goes on: readers notice that something is missing
   redis.call('HSET', lease, 'built', ARGV[3], 'n', ARGV[4], 'e', string.format('%.0f', ARGV[4] * 4096))
 end
 return 1

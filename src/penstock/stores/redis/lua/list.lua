@@ -1,16 +1,26 @@
 #!lua flags=allow-oom
--- What is on workers' lists in a partition.
+-- Claimed tasks of a partition: the workers' pending lists.
 --
--- KEYS 1  penstock:{p}:lease, which is only there to name the partition
+-- KEYS 1  penstock:{p}:lease, which only names the partition
 -- ARGV    one of
---         gone, worker, then stream, entry id…   answers the numbers (from 1) of those that aren't its any more
---         pending, worker, limit                 answers stream, entry id, task…
---         tasks, limit, bytes                    answers worker, milliseconds since it got it, task…; of each worker at most
---                                                so many, and in all at most so many bytes of tasks
---         back, worker, then stream, entry id…   puts them where all can fetch them; answers how many
---         holders                                answers worker, how many; again and again, without those that have none
---         forget, worker                         removes it from the groups where it has nothing; answers 1
---         depths                                 answers stream, how many wait, how many are claimed…
+--         gone, worker, then stream, entry id…
+--             answers the numbers (from 1) of those that aren't on the worker's list any more
+--         pending, worker, limit
+--             answers stream, entry id, task…
+--         tasks, limit, bytes
+--             answers worker, milliseconds since it fetched the task, task…;
+--             of each worker at most `limit` tasks, and in all at most `bytes` bytes of tasks
+--         back, worker, then stream, entry id…
+--             gives tasks back, so that any worker can fetch them; answers how many
+--         consumers
+--             answers worker, number of tasks on its list in a stream…; without empty lists
+--         forget, worker
+--             removes it from the groups where its list is empty; answers 1
+--         depths
+--             answers stream, how many tasks wait, how many are claimed…
+-- Reads   queues, tasks:<stream>
+-- Writes  back: tasks:<stream>, wake, moved:<stream>:<entry id> (new entry id); forget: groups of
+--         tasks:<stream>
 local base = string.sub(KEYS[1], 1, -6)
 local what, worker = ARGV[1], ARGV[2]
 

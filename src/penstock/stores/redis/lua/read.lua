@@ -1,12 +1,16 @@
 #!lua flags=no-writes
--- What a partition has of executions: one call for many, and not one for each.
+-- Reads many executions of a partition in one call.
 --
--- KEYS 1  penstock:{p}:lease, which is only there to name the partition
+-- KEYS 1  penstock:{p}:lease, which only names the partition
 -- ARGV    one of
---         changes, bytes, execution id…   answers a list of all its changes for each (none: it isn't known), the first of
---                                         them until they have so many bytes
---         first, execution id…            answers the first change of each, or ''
---         known, execution id…            answers 1 or 0 for each
+--         changes, bytes, execution id…
+--             answers the list of all changes of each (empty: unknown); it stops behind the
+--             execution with which the changes have that many bytes
+--         first, execution id…
+--             answers the first change of each, or ''
+--         known, execution id…
+--             answers 1 or 0 for each
+-- Reads   execution:<id>
 local base = string.sub(KEYS[1], 1, -6)
 
 local function key_of(i)

@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- Takes tasks back that wait and that no worker has: events into the inbox and the tasks off their stream, in one step.
--- A task that a worker has got meanwhile, or that is gone, stays as it is, and its event is dropped.
+-- Recalls tasks that wait and that no worker has claimed: appends events to the inbox and removes
+-- the tasks from their stream, in one step. A task that was claimed or removed meanwhile is left
+-- alone, and its event is dropped.
 --
--- KEYS 1  penstock:{p}:lease
--- ARGV    token of the owner's lease, stream, then entry id, event; again and again, at most some hundreds
+-- KEYS 1  penstock:{p}:lease (hash)
+-- ARGV    token of the owner's lease, stream, then entry id, event…; at most some hundreds
 -- Writes  inbox, tasks:<stream>
--- Answers how many were taken back
--- Refuses with FENCED an owner whose lease has moved on
+-- Answers how many tasks were recalled
+-- Refuses with FENCED if another owner has the lease
 local lease, base = KEYS[1], string.sub(KEYS[1], 1, -6)
 if redis.call('HGET', lease, 'token') ~= ARGV[1] then
   return redis.error_reply('FENCED the partition belongs to another owner now')

@@ -1,13 +1,14 @@
 #!lua flags=allow-oom
--- What became of tasks: events into the inbox and the tasks off the worker's list, in one step. Events of tasks that
--- aren't on the list are dropped. The reaper does the same for a dead worker.
+-- Reports outcomes of tasks: appends events to the inbox and removes the tasks from the worker's
+-- pending list, in one step. Events of tasks that aren't on the list are dropped. The reaper does
+-- the same for a dead worker.
 --
--- KEYS 1  penstock:{p}:lease
--- ARGV    token of the reaper's lease or '', worker, 'over' or 'started' (then the tasks stay on the list),
---         then stream, entry id, event; again and again, at most some hundreds
+-- KEYS 1  penstock:{p}:lease (hash)
+-- ARGV    token of the reaper's lease or '', worker, 'over' or 'started' (then the tasks stay on
+--         the list), then stream, entry id, event…; at most some hundreds
 -- Writes  inbox, tasks:<stream>
--- Answers how many events were taken
--- Refuses with FENCED a reaper whose lease has moved on
+-- Answers how many events were appended
+-- Refuses with FENCED a reaper if another owner has the lease
 local lease, base = KEYS[1], string.sub(KEYS[1], 1, -6)
 if ARGV[1] ~= '' and redis.call('HGET', lease, 'token') ~= ARGV[1] then
   return redis.error_reply('FENCED the partition belongs to another owner now')

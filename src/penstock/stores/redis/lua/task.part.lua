@@ -1,5 +1,5 @@
--- Reads the beginning of a task: execution id, node, generation, attempt, handler. Redis's own cmsgpack doesn't know byte
--- strings.
+-- Reads the beginning of an encoded task: execution id, node, generation, attempt, handler.
+-- Redis's own cmsgpack can't read byte strings.
 local function read_text(data, at)
   local kind = string.byte(data, at)
   if kind >= 0xa0 and kind <= 0xbf then
