@@ -333,7 +333,7 @@ GUARDS = [
         "orchestrator/recovery.py",
         at="_lost",
         pattern="_ not in EXECUTION_ENDS",
-        without="",
+        without="True",
         test="tests/orchestrator/test_recovery.py",
     ),
     Guard(
