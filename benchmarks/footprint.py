@@ -1,4 +1,4 @@
-"""`python -m benchmarks.footprint`: what processes cost while nothing happens, and a waiting node in Redis."""
+"""`python -m benchmarks.footprint`: cost of idle processes, and of a waiting node in Redis."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def main() -> None:
             }
             with roles(settings, 1, arguments.workers) as processes:
                 print(
-                    f"a node that waits takes {run_loop(memory(redis.url, postgres.url, processes)):.0f} bytes in Redis"
+                    "a node that waits takes "
+                    f"{run_loop(memory(redis.url, postgres.url, processes)):.0f} bytes in Redis"
                 )
             os.sync()
             with roles(settings, 1, arguments.workers) as processes:

@@ -24,8 +24,13 @@ LIVE_SECONDS = 20
 PAN = """async () => {
   const pane = document.querySelector('.react-flow__pane');
   const { left, top } = pane.getBoundingClientRect();
-  const move = (kind, step) => (kind === 'mousedown' ? pane : window).dispatchEvent(new MouseEvent(kind,
-    { clientX: left + 700 - step * 5, clientY: top + 300 - step, bubbles: true, button: 0, buttons: 1, view: window }));
+  const move = (kind, step) => {
+    const target = kind === 'mousedown' ? pane : window;
+    const clientX = left + 700 - step * 5;
+    const clientY = top + 300 - step;
+    const pressed = { bubbles: true, button: 0, buttons: 1, view: window };
+    target.dispatchEvent(new MouseEvent(kind, { clientX, clientY, ...pressed }));
+  };
   const times = [];
   let last = performance.now();
   move('mousedown', 0);
@@ -139,11 +144,13 @@ def main() -> None:
             browser, f"{service.address}/ui/executions/{small.body['execution_id']}"
         )
         print(
-            f"first load of an execution's page: {page / 1000:.0f} KB gzipped, and elk {elk / 1000:.0f} KB in a worker"
+            f"first load of an execution's page: {page / 1000:.0f} KB gzipped, and elk "
+            f"{elk / 1000:.0f} KB in a worker"
         )
         times = sorted(opening(browser, address) for _ in range(RUNS))
         print(
-            f"10,000 nodes open in {statistics.median(times):.2f} s ({times[0]:.2f} to {times[-1]:.2f})"
+            f"10,000 nodes open in {statistics.median(times):.2f} s ({times[0]:.2f} to "
+            f"{times[-1]:.2f})"
         )
         frames = panning(browser, address)
         p50, p95 = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
@@ -151,7 +158,8 @@ def main() -> None:
         for tab in ("graph", "time"):
             share, took = live(browser, caller, tab)
             print(
-                f"live run of 1,000 nodes in {took:.0f} s, {tab}: the tab takes {share:.0%} of a core"
+                f"live run of 1,000 nodes in {took:.0f} s, {tab}: the tab takes {share:.0%} of "
+                "a core"
             )
         browser.close()
 

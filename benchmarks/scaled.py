@@ -1,7 +1,10 @@
-"""`python -m benchmarks.scaled`: orchestrators and workers as processes, on a real Redis and a real PostgreSQL.
+"""`python -m benchmarks.scaled`: orchestrators and workers on real servers.
 
-Executions are submitted by this process, through the same service that the HTTP API stands on. Times are those that
-the engine recorded, by Redis's clock, so nothing here has to keep up with the load.
+Each is a process, on a real Redis and a real PostgreSQL.
+
+Executions are submitted by this process, through the same service that the HTTP API stands on.
+Times are those that the engine recorded, by Redis's clock, so nothing here has to keep up with the
+load.
 """
 
 from __future__ import annotations
@@ -189,7 +192,8 @@ def show(name: str, found: dict[str, float]) -> None:
     )
     print(
         f"| {name:<24} | {found['seconds']:7.3f} | {found['tasks_per_second']:8,.0f} "
-        f"| {found['executions_per_second']:8,.1f} | {found['hop_ms_p50']:6.3f} | {found['hop_ms_p99']:6.3f} "
+        f"| {found['executions_per_second']:8,.1f} | {found['hop_ms_p50']:6.3f} | "
+        f"{found['hop_ms_p99']:6.3f} "
         f"| {found['archive_lag_seconds']:5.2f} | {cpu} |",
         flush=True,
     )
@@ -211,10 +215,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     print(
-        f"{arguments.orchestrators} + {arguments.workers}, AOF {arguments.append_only}, medians of {arguments.runs}"
+        f"{arguments.orchestrators} + {arguments.workers}, AOF {arguments.append_only}, medians "
+        f"of {arguments.runs}"
     )
     print(
-        "| work | seconds | tasks/s | executions/s | hop p50 | hop p99 | archive lag s | CPU µs per task |"
+        "| work | seconds | tasks/s | executions/s | hop p50 | hop p99 | archive lag s | CPU µs "
+        "per task |"
     )
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="penstock-bench-") as name:
         folder = Path(name)

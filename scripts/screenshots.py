@@ -1,9 +1,12 @@
-"""Pictures of every page, from a real run in a real browser: `make screenshots`, about four minutes.
+"""Screenshots of the UI, from a real run in a real browser: `make screenshots`.
 
-    python -m scripts.screenshots            those of README and docs, into docs/images/ui
-    python -m scripts.screenshots --all DIR  every page in light and dark, wide and narrow, to look at
+It takes about four minutes.
 
-The letters are those of the fonts that this machine has; Inter (Debian: fonts-inter) is what the page asks for first.
+python -m scripts.screenshots those of README and docs, into docs/images/ui python -m
+scripts.screenshots --all DIR every page in light and dark, wide and narrow, to look at
+
+The letters are those of the fonts that this machine has; Inter (Debian: fonts-inter) is what the
+page asks for first.
 """
 
 from __future__ import annotations

@@ -55,9 +55,14 @@ class Watch:
 
     def _now(self) -> dict[str, Any]:
         info = self._calls.info("everything")
-        found = {"redis": cpu_seconds(self._redis), "backends": self._backends(), "wal": self._row(
-            "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"), "tables": self._row(
-            "SELECT pg_total_relation_size('executions') + pg_total_relation_size('archives')")}  # fmt: skip
+        found = {
+            "redis": cpu_seconds(self._redis),
+            "backends": self._backends(),
+            "wal": self._row("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"),
+            "tables": self._row(
+                "SELECT pg_total_relation_size('executions') + pg_total_relation_size('archives')"
+            ),
+        }
         names = {
             "to Redis": "total_net_input_bytes",
             "from Redis": "total_net_output_bytes",
@@ -112,7 +117,7 @@ class Watch:
         return micros, {title: (now[name] - before[name]) / tasks for name, title in names.items()}
 
     def _by_part(self) -> dict[str, float]:
-        """Microseconds of commands, without reading them from and writing answers to connections."""
+        """Microseconds that commands took, without reading requests and writing replies."""
         found: defaultdict[str, float] = defaultdict(float)
         for entry in self._calls.slowlog_get(LOG_LENGTH):
             words = entry["command"].split(b" ", 4)

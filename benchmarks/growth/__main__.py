@@ -1,4 +1,7 @@
-"""`python -m benchmarks.growth`: time per task by DAG size, active and finished executions, and payload size."""
+"""`python -m benchmarks.growth`: how time per task grows.
+
+By DAG size, active executions, finished executions and payload size.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,10 @@ SCALED_NODES_MAX = 10_000
 def by_size(
     side: Side, work: str, sizes: Sequence[int], rounds: int, count: int = 1
 ) -> list[Point]:
-    """One store, documents of several sizes in turn; the smallest is what others are compared with."""
+    """Measure documents of several sizes on one store, in turn.
+
+    The smallest is what the others are compared with.
+    """
     runs = in_turn(
         [partial(side.ask, do="run", work=work, size=size, count=count) for size in sizes], rounds
     )
@@ -53,7 +59,10 @@ def by_size(
 
 
 def calm_down() -> None:
-    """What the filling set going comes to an end: every execution that has changed is copied to PostgreSQL once."""
+    """Wait until the work that filling caused has ended.
+
+    Every execution that has changed is copied to PostgreSQL once.
+    """
     end = time.monotonic() + CALM_SECONDS
     while psutil.cpu_percent(interval=3) > CALM_PERCENT and time.monotonic() < end:
         pass

@@ -1,4 +1,7 @@
-"""Finished executions, written straight into the stores: copies of one that the engine has run and archived itself."""
+"""Finished executions, written straight into the stores.
+
+They are copies of one that the engine has run and archived itself.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,10 @@ def _copied(row: dict[str, Any], model: str, number: int) -> tuple[dict[str, Any
 
 
 def fill_postgres(database: str, model: str, first: int, last: int, partitions: int) -> None:
-    """As `fill_sqlite`, by COPY: rows of `executions` and of `archives`, as the archiver leaves them."""
+    """As `fill_sqlite`, by COPY.
+
+    Rows of `executions` and of `archives`, as the archiver leaves them.
+    """
     columns = ["n", "started_at", "ended_at", *COLUMNS.split(", ")]
     types = ["int8", "float8", "float8", *TYPES]
     with psycopg.connect(database, autocommit=True) as connection:

@@ -88,7 +88,8 @@ def verdict(found: Grown) -> str:
                 within = max(point.ratios.values()) <= LIMIT
                 told = f"{point.size:,} {TITLES[kind]}: {ratios_text(point)}"
                 said.append(
-                    f"- {PROFILES[profile]}, {told} (at most × {LIMIT}: {'yes' if within else 'NO'})."
+                    f"- {PROFILES[profile]}, {told} "
+                    f"(at most × {LIMIT}: {'yes' if within else 'NO'})."
                 )
     return "\n".join(said)
 

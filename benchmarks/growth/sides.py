@@ -58,7 +58,10 @@ def sides(profile: str, folder: Path, count: int) -> Iterator[list[Side]]:
 
 
 def probe(side: Side, diamonds: int, hops: int) -> Found:
-    """The fixed work, whatever else the store holds: CPU by process, and the three figures of `BETWEEN`."""
+    """Measure the fixed work, whatever else the store holds.
+
+    CPU by process, and the three figures of `BETWEEN`.
+    """
     many = side.ask(do="run", work="diamonds", count=diamonds)
     one = side.ask(do="run", work="chain", size=hops)
     by_process = {name: used for name, used in many.items() if name not in ("wall", "client")}
@@ -66,7 +69,10 @@ def probe(side: Side, diamonds: int, hops: int) -> Found:
 
 
 def in_turn(measures: Sequence[Callable[[], Found]], rounds: int) -> list[list[Found]]:
-    """Each of them once per round, forwards and backwards by turns: what slows down slowly slows down all alike."""
+    """Run each side once per round, forwards and backwards by turns.
+
+    A machine that slows down over time then slows all of them down alike.
+    """
     found: list[list[Found]] = [[] for _ in measures]
     for number in range(rounds):
         order = range(len(measures)) if number % 2 == 0 else reversed(range(len(measures)))

@@ -102,7 +102,10 @@ class Scaled:
         return (await stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], sum(timers)
 
     async def wait_copied(self) -> None:
-        """Until every active execution has been copied into PostgreSQL: that happens once, and isn't what is asked."""
+        """Wait until every active execution has been copied into PostgreSQL.
+
+        That happens once, and isn't what is measured.
+        """
         unheard = "SELECT count(*) FROM executions WHERE state = 'RUNNING' AND generation = 0"
         await until(lambda: self._none(unheard))
         await self._it.stores.cold.database.change("VACUUM ANALYZE executions")

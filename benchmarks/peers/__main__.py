@@ -1,4 +1,7 @@
-"""`python -m benchmarks.peers`: the same work on Penstock and on its peers, one after another on this machine."""
+"""`python -m benchmarks.peers`: the same work on Penstock and on its peers.
+
+They run one after another on this machine.
+"""
 
 from __future__ import annotations
 

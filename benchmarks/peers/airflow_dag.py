@@ -1,9 +1,11 @@
-"""The same work on Airflow 3 with PostgreSQL and the local executor, a line of JSON for each workload.
+"""The same work on Airflow 3 with PostgreSQL and the local executor.
 
-In an environment of its own (`pip install apache-airflow psycopg2-binary asyncpg`):
-`python benchmarks/peers/airflow_dag.py postgresql://… [WORKLOAD …]`. Scheduler, DAG processor and API server are
-processes, as in every Airflow; a task is a process, too. Runs are asked for over its API; their times are those that
-Airflow recorded.
+Prints a line of JSON for each workload.
+
+In an environment of its own (`pip install apache-airflow psycopg2-binary asyncpg`): `python
+benchmarks/peers/airflow_dag.py postgresql://… [WORKLOAD …]`. Scheduler, DAG processor and API
+server are processes, as in every Airflow; a task is a process, too. Runs are asked for over its
+API; their times are those that Airflow recorded.
 """
 
 from __future__ import annotations

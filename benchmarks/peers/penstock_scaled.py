@@ -1,7 +1,10 @@
-"""The same work on Penstock's roles as processes, on Redis and PostgreSQL: a line of JSON for each workload.
+"""The same work on Penstock's roles as processes, on Redis and PostgreSQL.
 
-`python -m benchmarks.peers.penstock_scaled REDIS DATABASE PROCESSES [WORKLOAD …]`, with so many orchestrators and as
-many workers. Executions are submitted by this process; their ends are those that the engine recorded.
+Prints a line of JSON for each workload.
+
+`python -m benchmarks.peers.penstock_scaled REDIS DATABASE PROCESSES [WORKLOAD …]`, with so many
+orchestrators and as many workers. Executions are submitted by this process; their ends are those
+that the engine recorded.
 """
 
 from __future__ import annotations

@@ -72,7 +72,10 @@ def cell(peer: Peer, workload: str, found: Found) -> str:
 
 
 def table(rows: Iterable[Row], peers: Sequence[Peer]) -> str:
-    """A line for each peer that was measured, a column for each workload, how many times Penstock is better."""
+    """A row for each peer that was measured, a column for each workload.
+
+    A cell says how many times better Penstock is.
+    """
     found = found_of(rows)
     names = [name for name in WORKLOADS if any(workload == name for _, workload in found)]
     heads = [f"{WORKLOADS[name].title}, {WORKLOADS[name].unit}" for name in names]

@@ -88,4 +88,5 @@ def _measured(names: Sequence[str], workload: str, found: Found) -> list[Row]:
 
 
 def _row(what: str, beside: str, wanted: str, measured: str, *, is_reached: bool) -> str:
-    return f"| {what} | {beside} | {wanted} | {measured} | {'reached' if is_reached else '**falls short**'} |"
+    verdict = "reached" if is_reached else "**falls short**"
+    return f"| {what} | {beside} | {wanted} | {measured} | {verdict} |"

@@ -170,7 +170,10 @@ class JournalColdStore:
     async def record_intents(
         self, executions: Any, audit: Mapping[str, AuditLine] | None = None
     ) -> list[str]:
-        """What an idempotency key made before isn't written: when it is read, the key may have been forgotten."""
+        """Record intents, without those whose idempotency key returned an earlier execution.
+
+        When the journal is read, the key may have been forgotten.
+        """
         self._journal.check()
         lines = dict(audit or {})
         ids: list[str] = await self._memory.record_intents(executions, lines)
