@@ -1,4 +1,7 @@
-"""A service in this process for tests: real uvicorn on a free port, a real engine, in a loop of its own thread."""
+"""A service in this process for tests.
+
+Real uvicorn on a free port and a real engine, on an event loop in a thread of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tests of FAULTS' rows are marked with their family and say what they saw; `make faults` runs them at full size.
+"""Tests of faults are marked with their family and say what they saw.
+
+`make faults` runs them at full size.
 
 @pytest.mark.fault("zombies", "SIGSTOP of an orchestrator past its lease, then SIGCONT")
 def test_...(fault: Fault) -> None:
@@ -80,7 +82,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and all they import stay until the end: the collector needn't look at them each time again."""
+    """Freeze what was imported and collected, so that the garbage collector skips it.
+
+    Thousands of tests and all that they import stay until the end.
+    """
     gc.collect()
     gc.freeze()
 

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def deal(long: Sequence[T], others: Sequence[T], processes: int) -> list[T]:
-    """All of them, so that equal parts of it begin with about as many long ones each, or with none."""
+    """Order all tests so that equal shares have about as many long ones at their beginning."""
     hands = max(1, processes // 2)
     count, dealt, begun = len(long) + len(others), list[T](), 0
     for number in range(processes):

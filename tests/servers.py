@@ -1,6 +1,9 @@
-"""A real Redis (or Valkey) and a real PostgreSQL for the tests of one process, started when the first test asks.
+"""A real Redis (or Valkey) and a real PostgreSQL for the tests of one process.
 
-`TEST_REDIS_URL` and `TEST_DATABASE_URL` name servers to use instead; what is in their databases is lost.
+They are started when the first test needs them.
+
+`TEST_REDIS_URL` and `TEST_DATABASE_URL` name servers to use instead; what is in their databases is
+lost.
 """
 
 from __future__ import annotations
@@ -117,7 +120,10 @@ def _sweep() -> None:
 
 @cache
 def _redis() -> tuple[str, int, int, int]:
-    """Its URL, and which databases are ours: the first, how many others use it too, how many there are."""
+    """The URL, and which databases are ours.
+
+    The first one, how many processes use it too, how many databases there are.
+    """
     given = os.environ.get("TEST_REDIS_URL")
     if not given:
         server = redis_server(append_only=None, extra=("--databases", str(REDIS_DATABASES)))
@@ -196,10 +202,15 @@ def _columns_of_template(partitions: int) -> list[Any]:
 
 
 def _columns(connection: psycopg.Connection) -> list[Any]:
-    """Of every table: its name, a column, the column's type. information_schema would take ten times as long."""
+    """Every table's name, with each of its columns and its type.
+
+    information_schema would take ten times as long.
+    """
     return connection.execute(
-        "SELECT relname, attname, atttypid FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
-        "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped "
+        "SELECT relname, attname, atttypid FROM pg_class "
+        "JOIN pg_attribute ON attrelid = pg_class.oid "
+        "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' "
+        "AND attnum > 0 AND NOT attisdropped "
         "ORDER BY 1, 2"
     ).fetchall()
 
@@ -219,15 +230,19 @@ def _emptied(name: str, partitions: int) -> bool:
             {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"},
         )
         connection.execute(
-            "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', server = '', seen_at = 0, "
-            "rebuilt_at = 0, rebuilt_on = ''"
+            "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', "
+            "server = '', seen_at = 0, rebuilt_at = 0, rebuilt_on = ''"
         )
         stored = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()
         return stored == [(str(partitions),)]
 
 
 def _empty(connection: psycopg.Connection, tables: set[str]) -> None:
-    """As TRUNCATE … RESTART IDENTITY does, which makes new files for every table and index, however few the rows."""
+    """Empty tables and reset sequences.
+
+    TRUNCATE … RESTART IDENTITY would make new files for every table and index, however few the
+    rows.
+    """
     for table in sorted(tables):
         (size,) = connection.execute("SELECT pg_relation_size(%s)", (table,)).fetchone() or (0,)
         if size:
@@ -235,6 +250,7 @@ def _empty(connection: psycopg.Connection, tables: set[str]) -> None:
                 f"{'TRUNCATE' if size > SMALL_TABLE_BYTES else 'DELETE FROM'} {table}".encode()
             )
     connection.execute(
-        "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) FROM pg_sequences "
+        "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) "
+        "FROM pg_sequences "
         "WHERE last_value IS NOT NULL"
     )

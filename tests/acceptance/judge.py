@@ -103,7 +103,10 @@ def _problems(stored: Stored) -> list[str]:
 
 
 def _retold(stored: Stored) -> tuple[list[str], dict[str, str]]:
-    """What is wrong with the history's lines, and the states that they end with; "" is the execution itself."""
+    """What is wrong with the history's lines, and the states that they end with.
+
+    The key "" is the execution itself.
+    """
     found = []
     told: dict[str, str] = {}
     for number, line in enumerate(stored.history, start=1):

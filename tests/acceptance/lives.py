@@ -1,4 +1,7 @@
-"""Lives of a program that uses Penstock on a SQLite file (`tests.acceptance.shop`), and what holds after them."""
+"""Lives of a program that uses Penstock on a SQLite file, and what holds after them.
+
+The program is `tests.acceptance.shop`.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ class Life:
         return self.process.returncode, output.strip()
 
     def wait_for_calls(self, count: int) -> bool:
-        """Until the handlers have been called this often in all; False if the program ended before."""
+        """Wait until the handlers have been called this often in all.
+
+        Returns False if the program ended before.
+        """
         until_now(
             lambda: self.process.poll() is not None or len(calls(self.folder)) >= count,
             f"{count} calls",

@@ -1,4 +1,7 @@
-"""What one sees of a plant from outside: over HTTP, in PostgreSQL, in Redis, in the processes' own figures."""
+"""What can be seen of a plant from outside.
+
+Over HTTP, in PostgreSQL, in Redis, and in the processes' own metrics.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +196,10 @@ def complaints(plant: Plant) -> list[str]:
 
 
 def wrong_attempts(verdict: Verdict, accepted: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Nodes whose attempts aren't those that their own failing explains: a loss must cost nobody an attempt."""
+    """Nodes whose attempts aren't explained by their own failures.
+
+    A lost task must not cost any other node an attempt.
+    """
     found: list[str] = []
     for name, document in accepted.items():
         runs = verdict.executions[name].runs
@@ -201,7 +207,8 @@ def wrong_attempts(verdict: Verdict, accepted: Mapping[str, dict[str, Any]]) -> 
             explained = 1 + node.get("config", {}).get("times", 0)
             if runs[node["id"]].attempt != explained:
                 found.append(
-                    f"{name} {node['id']}: {runs[node['id']].attempt} attempts instead of {explained}"
+                    f"{name} {node['id']}: {runs[node['id']].attempt} attempts instead of "
+                    f"{explained}"
                 )
     return found
 

@@ -69,7 +69,8 @@ class Role:
         self._address = ""
 
     def __repr__(self) -> str:
-        return f"{self.name} ({self.pid}, {'runs' if self.runs else f'ended with {self._process.code}'})"
+        state = "runs" if self.runs else f"ended with {self._process.code}"
+        return f"{self.name} ({self.pid}, {state})"
 
     @property
     def runs(self) -> bool:
@@ -173,7 +174,10 @@ class Plant:
     def start(
         self, kind: str, *arguments: str, count: int = 1, ready: bool = True, **environ: str
     ) -> list[Role]:
-        """`count` processes of a kind, all ready unless told otherwise; `environ` without its PENSTOCK_."""
+        """Start `count` processes of a kind, and wait until they are ready unless `ready=False`.
+
+        The names in `environ` are without PENSTOCK_.
+        """
         started = [self._start(kind, arguments, environ) for _ in range(count)]
         for role in started if ready else ():
             role.ready()
@@ -245,7 +249,10 @@ class Plant:
 
     @property
     def fenced(self) -> int:
-        """Writes that Redis has refused to former owners: it counts its errors by their first word."""
+        """Writes of former owners that Redis has refused.
+
+        Redis counts its errors by their first word.
+        """
         with self.connect_redis() as link:
             stats: Any = link.info("errorstats")
         return int(stats.get("errorstat_FENCED", {}).get("count", 0))
@@ -350,7 +357,8 @@ class Client:
 
     async def _unfinished(self, names: list[str]) -> list[tuple[str, str]]:
         statement = (
-            "SELECT given.id, state FROM unnest(%s::text[]) AS given (id) LEFT JOIN executions USING (id) "
+            "SELECT given.id, state FROM unnest(%s::text[]) AS given (id) "
+            "LEFT JOIN executions USING (id) "
             "WHERE state IS NULL OR state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
         )
         await pass_time(LOOK_SECONDS)  # PostgreSQL has other things to do
@@ -370,7 +378,9 @@ async def pass_time(seconds: float) -> None:
 def plant(
     *, own_postgres: bool = False, environ: Mapping[str, str] | None = None, **redis_options: Any
 ) -> Iterator[Plant]:
-    """A Redis of its own (AOF everysec), a database of its own, on a server of its own if asked, and no roles yet.
+    """A plant with a Redis (AOF everysec) and a database of its own, and no roles yet.
+
+    With `own_postgres` the database is on a PostgreSQL server of its own.
 
     `environ` is what every role gets, without its PENSTOCK_.
     """

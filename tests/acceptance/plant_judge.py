@@ -1,6 +1,7 @@
-"""Judges a plant from outside: PostgreSQL's rows, Redis's keys and the handlers' own log; no engine, no store code.
+"""Judges a plant from outside, without the engine and without store code.
 
-Only the codec is ours: somebody has to read the bytes.
+It reads PostgreSQL's rows, Redis's keys and the handlers' own log. Only the codec is ours, because
+the stored bytes have to be decoded.
 """
 
 from __future__ import annotations
@@ -124,7 +125,8 @@ def _read(plant: Plant, verdict: Verdict) -> None:
             verdict.executions[name] = stored
             if state != stored.record.state or ended_at is None:
                 verdict.problems.append(
-                    f"{name}: the row says {state} ended at {ended_at}, the archive {stored.record.state}"
+                    f"{name}: the row says {state} ended at {ended_at}, the archive "
+                    f"{stored.record.state}"
                 )
         rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
         verdict.dead_letters = [codec.decode_dead_letter(dead_letter) for (dead_letter,) in rows]
@@ -163,7 +165,10 @@ def _left_over(plant: Plant, *, slots: bool) -> list[str]:
 
 
 def left_in_redis(plant: Plant) -> list[str]:
-    """What a plant at rest must not have: tasks, events, timers, active or held executions, unsent archives."""
+    """What a plant at rest must not have.
+
+    Tasks, events, timers, active or held executions, unsent archives.
+    """
     found: list[str] = []
     with plant.connect_redis() as link:
         for partition in range(PARTITIONS):
@@ -172,7 +177,10 @@ def left_in_redis(plant: Plant) -> list[str]:
 
 
 def busy_slots(plant: Plant) -> list[str]:
-    """Of workers, as they said in their last heartbeats; who is dead says nothing and is forgotten soon."""
+    """Workers with busy slots, by their last heartbeats.
+
+    A dead worker sends none and is forgotten soon.
+    """
     with plant.connect_redis() as link:
         said: dict[bytes, bytes] = link.hgetall("penstock:{fleet}:workers")
     running = {_text(name): msgspec.json.decode(about)["running"] for name, about in said.items()}
@@ -217,7 +225,10 @@ def _size(link: redis.Redis, key: str, what: str) -> int:
 
 
 def _unread(link: redis.Redis, key: str) -> int:
-    """Entries behind the committed position; one that is done may still be there until the next commit."""
+    """Inbox entries behind the committed position.
+
+    One that is handled may still be there until the next commit.
+    """
     position = int(link.hget(key.removesuffix("inbox") + "lease", "position") or 0)
     done = position // 1024 - 1 if position % 1024 == 1023 else position // 1024 - 2
     entries: Any = link.xrange(key, min=f"1-{max(done + 1, 0)}")

@@ -1,4 +1,7 @@
-"""A plant with somebody who calls it, from which a server is taken away: what is common to Redis and PostgreSQL."""
+"""A plant with a client, from which a server is taken away.
+
+This is common to the tests with Redis and with PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ def play(
 
 
 def pausing(word: str) -> dict[str, Any]:
-    """A node that is done soon, one that runs until the test says this, and one that is decided after it."""
+    """A document of three nodes around a pause.
+
+    A node that is done soon, one that runs until the test releases it, and one after it.
+    """
     pauses = works.node("p", "o", "work_pause", config={"until": word})
     return works.document(word, works.node("o"), pauses, works.node("q", "p"))
 
@@ -78,7 +84,10 @@ def take_away(server: Server, how: str) -> None:
 
 
 async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict:
-    """All that was accepted completes, with one call of each attempt unless Redis was `lossy`, and no attempt more."""
+    """Wait until all accepted executions have completed, and judge them.
+
+    Each attempt was called once unless Redis was `lossy`, and there is no extra attempt.
+    """
     fault, accepted = scene.fault, {**scene.client.accepted, **scene.caller.accepted}
     await scene.client.until_ended(
         *accepted, seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS)

@@ -1,4 +1,7 @@
-"""`penstock dev` as a process of its own, to be called, killed and started again on the same store; and its clients."""
+"""`penstock dev` as a process of its own, and its clients.
+
+It can be called, killed and started again on the same store.
+"""
 
 from __future__ import annotations
 

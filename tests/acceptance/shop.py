@@ -1,7 +1,8 @@
-"""A program that uses Penstock, to be killed: `python -m tests.acceptance.shop MODE FOLDER [EXECUTIONS]`.
+"""`python -m tests.acceptance.shop MODE FOLDER [EXECUTIONS]`: a program to be killed.
 
-Everything that a judge needs is written outside the engine: `accepted` has each execution that a call answered for,
-`handlers` each call of a handler, both synced to the disk before anything goes on.
+It uses Penstock. Everything that a judge needs is written outside the engine: `accepted` has each
+execution that a call answered for, `handlers` each call of a handler. Both are synced to the disk
+before anything goes on.
 """
 
 from __future__ import annotations
@@ -152,7 +153,10 @@ async def be_poisoned() -> None:
 
 
 async def be_poisoned_among_the_frail() -> None:
-    """One execution kills the process; the others have no more attempts than it has, and wait for its thread."""
+    """One execution kills the process, and the others wait for its thread.
+
+    They have no more attempts than it has.
+    """
     async with engine(worker_threads=1) as running:
         await accept(running, range(30), lambda n: BAD_OF_ONE if n == 0 else FRAIL)
         await finish(running)

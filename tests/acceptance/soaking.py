@@ -1,4 +1,4 @@
-"""Mixed load and random faults for as long as one likes, and what the plant looks like meanwhile."""
+"""Mixed load and random faults for as long as wanted, with samples of the plant."""
 
 from __future__ import annotations
 
@@ -83,7 +83,10 @@ class Soak:
         return time.monotonic() - self._since
 
     async def run(self, faults: Sequence[str], *, rests: bool) -> None:
-        """Rounds with every fault once, in any order; if it `rests`, the plant comes to rest after each."""
+        """Inject every fault once per round, in random order.
+
+        If it `rests`, the plant comes to rest after each round.
+        """
         self._may_order.set()
         besides = [asyncio.create_task(self._order_for_ever()) for _ in range(ORDERING)]
         besides += [
@@ -147,7 +150,8 @@ class Soak:
                 f"{kind} {memory:.0f} MB {files} files" for kind, (files, memory) in now.items()
             )
             say(
-                f"{self.passed / 60:.0f} min: {len(self._calls.accepted)} accepted, {self._calls.refused} refused; "
+                f"{self.passed / 60:.0f} min: {len(self._calls.accepted)} accepted, "
+                f"{self._calls.refused} refused; "
                 f"{shown}; faults {dict(self.faults)}"
             )
 

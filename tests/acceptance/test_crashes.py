@@ -1,4 +1,7 @@
-"""Real processes on a real file: killed, poisoned, locked out, without room, told to stop (G1, G2, G4)."""
+"""Real processes on a real file (G1, G2, G4).
+
+They are killed, poisoned, locked out, stopped, or have no room on the disk.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is cancelled or paused gets no more tasks, in whatever state it is and whatever happens (G4, on Redis)."""
+"""Cancelled and paused executions get no more tasks (G4, on Redis).
+
+In whatever state they are, and whatever happens meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -257,7 +260,10 @@ def test_a_control_request_is_obeyed_in_every_state_or_refused(fault: Fault) -> 
 async def _control_each(
     client: Client, document: dict[str, Any], node_state: str = ""
 ) -> list[str]:
-    """One is cancelled and one is paused, when its first node is in this state; none is before anybody looks at it."""
+    """Cancel one execution and pause another, when their first nodes are in this state.
+
+    Without a state, before any owner has looked at them.
+    """
     names = await client.submit(document, 2)
     first = document["nodes"][0]["id"]
 

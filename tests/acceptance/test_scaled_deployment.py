@@ -1,4 +1,7 @@
-"""Workers with different handlers side by side, as in a rolling deployment: nothing fails that one of them can run."""
+"""Workers with different handlers side by side, as in a rolling deployment.
+
+No task fails that one of the workers can run.
+"""
 
 from __future__ import annotations
 

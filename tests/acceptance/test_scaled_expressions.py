@@ -1,4 +1,7 @@
-"""Expressions that compute without end, against real orchestrators and workers: nobody else notices (D1)."""
+"""Endless expressions against real orchestrators and workers (D1).
+
+No other execution is held up by them.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +83,6 @@ async def _story(it: Plant) -> None:
         assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_endless_expressions_fail_their_nodes_and_an_owner_that_dies_meanwhile_is_followed_by_one_that_goes_on():
+def test_endless_expressions_fail_their_nodes_also_if_their_owner_dies_meanwhile():
     with plant() as it:
         asyncio.run(_story(it))

@@ -1,4 +1,7 @@
-"""What no worker can do yet, or nobody can read, stops nobody else; it ends as a dead letter with a reason (G4, G5)."""
+"""Tasks that no worker can run, and data that cannot be read (G4, G5).
+
+They stop no other execution, and end as a dead letter with a reason.
+"""
 
 from __future__ import annotations
 

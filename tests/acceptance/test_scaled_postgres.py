@@ -1,4 +1,7 @@
-"""PostgreSQL fails under real processes: what runs goes on, and nothing is accepted that isn't stored (G1)."""
+"""PostgreSQL fails under real processes (G1).
+
+Running executions go on, and nothing is accepted that isn't stored.
+"""
 
 from __future__ import annotations
 

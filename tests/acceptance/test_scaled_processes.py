@@ -149,7 +149,8 @@ def _assert_once(it: Plant, submitter: Submitter) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
     "processes",
-    "kill -9 of a worker each 1 s, an orchestrator each 2 s, the API each 1 s; one orchestrator asleep",
+    "kill -9 of a worker each 1 s, an orchestrator each 2 s, the API each 1 s; one orchestrator "
+    "asleep",
 )
 def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fault: Fault) -> None:
     strikes = STRIKES if fault.is_full else {"": ROUND_SECONDS}
@@ -193,7 +194,10 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
 
 
 def _slowest_redelivery(it: Plant, verdict: Verdict) -> float:
-    """From a worker's death, or the last death of an owner who watched it, to the decision that its task is lost."""
+    """Seconds from a worker's death to the decision that its task is lost.
+
+    If an owner that watched the worker died too, from the last such death.
+    """
     pids = {(call.execution_id, call.node, call.attempt): call.pid for call in it.calls()}
     deaths = {role.pid: role.killed_at for role in it.roles if role.was_killed}
     owners = [
@@ -297,7 +301,10 @@ def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> No
 @pytest.mark.timeout(240)
 @pytest.mark.fault("fan-in", "100 parents that finish together, 3 orchestrators")
 def test_a_join_of_a_hundred_parents_starts_once_a_thousand_times(fault: Fault) -> None:
-    """One worker has all tasks of an execution, and lets them go on when the last of them is there."""
+    """The parents of an execution finish together.
+
+    One worker has all of them, and lets them go on when the last of them has begun.
+    """
     joins = fault.size(short=100, full=1000)
 
     async def main(it: Plant) -> dict[str, Any]:

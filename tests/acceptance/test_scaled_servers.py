@@ -1,4 +1,7 @@
-"""Redis fails under real orchestrators, workers and APIs: nothing that was accepted is lost (G1)."""
+"""Redis fails under real orchestrators, workers and APIs.
+
+Nothing that was accepted is lost (G1).
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,8 @@ def test_a_flushall_in_mid_run_loses_nothing_and_costs_no_attempt(fault: Fault):
         await assert_all_guarantees(scene, lossy=True)
         rebuilt = await total(it, "rebuilt_total")
         say(
-            f"{left} of {len(scene.client.accepted)} executions unfinished at the FLUSHALL, {rebuilt:g} built again"
+            f"{left} of {len(scene.client.accepted)} executions unfinished at the FLUSHALL, "
+            f"{rebuilt:g} built again"
         )
         assert left >= rebuilt > 100
         fault.shows(unfinished_at_the_loss=left, built_again=int(rebuilt))
@@ -94,7 +98,8 @@ def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again(fault: Fa
         it.start("worker", "--queues", f"later-{large}")
         await until(lambda: unfinished(it) == PAUSED + 1, "the large one is archived", seconds=40)
         say(
-            f"{few:,} active nodes are in Redis again {await rebuilding(it, few):.2f} s after the FLUSHALL"
+            f"{few:,} active nodes are in Redis again {await rebuilding(it, few):.2f} s after "
+            "the FLUSHALL"
         )
         assert await total(it, "rebuilt_total") == 2 * PAUSED + 3
         it.release("go")
@@ -113,7 +118,8 @@ def checkpointed(it: Plant) -> int:
     # queued and runs
     statement = """
         SELECT count(*) FROM executions JOIN archives USING (n)
-        WHERE executions.revision > CASE workflow WHEN 'go' THEN 4 ELSE split_part(workflow, '-', 2)::int END
+        WHERE executions.revision >
+            CASE workflow WHEN 'go' THEN 4 ELSE split_part(workflow, '-', 2)::int END
     """
     with it.connect() as connection:
         return int(connection.execute(statement).fetchall()[0][0])
@@ -183,7 +189,7 @@ def replace_data(it: Plant, data: str) -> None:
 
 
 async def finish_meanwhile(scene: Scene, ids: list[str], word: str) -> None:
-    """While Redis is away: handlers finish, what is new is refused, and nobody is busy with waiting."""
+    """While Redis is away: handlers finish, starts are refused, and no role is busy waiting."""
     it, calls = scene.plant, scene.caller
     effort = Effort(it.running())
     refusal = await refused_meanwhile(scene)

@@ -1,4 +1,7 @@
-"""Several API processes are one service; and servers that aren't this service's are refused with a reason."""
+"""Several API processes are one service.
+
+Servers that belong to another service are refused with a reason.
+"""
 
 from __future__ import annotations
 

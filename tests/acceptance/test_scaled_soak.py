@@ -95,7 +95,8 @@ def _assert_bounded(lasting_roles: list[Role], before: dict[str, tuple[int, floa
     for role in lasting_roles:
         (files, memory), (files_before, memory_before) = figures(role), before[role.name]
         say(
-            f"{role.name}: {files_before} files and {memory_before:.0f} MB before, {files} and {memory:.0f} after"
+            f"{role.name}: {files_before} files and {memory_before:.0f} MB before, {files} and "
+            f"{memory:.0f} after"
         )
         assert files <= files_before + MORE_FILES
 
@@ -113,7 +114,10 @@ def _names_in(it: Plant, what: str) -> int:
 
 
 def _assert_only_fixed_keys(it: Plant) -> None:
-    """Those that every store has, whatever it has been through: nothing of an execution, and of nobody who is gone."""
+    """Keys that every store has, whatever it has been through.
+
+    None belongs to an execution, or to a process that has ended.
+    """
     with it.connect_redis() as link:
         keys = [key.decode() for key in link.scan_iter(match="*", count=1000)]
         streams = [key for key in keys if ":tasks:" in key]
@@ -121,7 +125,8 @@ def _assert_only_fixed_keys(it: Plant) -> None:
         memory: Any = link.info("memory")
     found = Counter(re.sub(r"^penstock:\{\w+\}:(\w+).*", r"\1", key) for key in keys)
     say(
-        f"keys in Redis: {dict(found)}; at most {consumers} consumers of a stream; {memory['used_memory'] / 1e6:.1f} MB"
+        f"keys in Redis: {dict(found)}; at most {consumers} consumers of a stream; "
+        f"{memory['used_memory'] / 1e6:.1f} MB"
     )
     assert found.keys() <= FIXED
     assert consumers <= len(it.running("worker"))

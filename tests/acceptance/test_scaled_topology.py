@@ -1,4 +1,7 @@
-"""Servers that come back as something else: put back to an older copy, or silent behind an open connection."""
+"""Servers that come back changed.
+
+Restored from an older copy, or silent behind an open connection.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +89,10 @@ def _copy(source: str, target: str) -> str:
 @pytest.mark.timeout(240)
 @pytest.mark.fault("topology", "PostgreSQL restored to an older copy that lacks running executions")
 def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault: Fault):
-    """Also what had ended, was archived and is running again in the older copy: nothing stays RUNNING for ever."""
+    """Executions that run again in the older copy end too, and nothing stays RUNNING.
+
+    They had ended and had been archived before the copy was restored.
+    """
 
     async def act(scene: Scene) -> None:
         it, client, count = scene.plant, scene.client, fault.size(RUNNING, RUNNING_FULL)
@@ -116,7 +122,8 @@ def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault
         rewritten = int(await total(it, "rewritten_total"))
         went_back = int(await total(it, "cold_store_went_back_total"))
         say(
-            f"{rewritten} rows were written again; {went_back} partitions noticed that PostgreSQL had gone back"
+            f"{rewritten} rows were written again; {went_back} partitions noticed that "
+            "PostgreSQL had gone back"
         )
         assert 0 < rewritten <= count
         assert went_back > 0
@@ -139,7 +146,10 @@ def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault
     "PostgreSQL silent for 30 s behind open connections (half-open); submissions throughout",
 )
 def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soon(fault: Fault):
-    """The orchestrators' connections first: starts still come in, and what runs mustn't wait behind them."""
+    """The orchestrators' connections fall silent first, and starts still come in.
+
+    Running executions mustn't wait behind them.
+    """
     with ExitStack() as stack:
         server = stack.enter_context(postgres_server())
         migrate(server.url, PARTITIONS)
@@ -172,7 +182,8 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
             await refused_meanwhile(scene)
             waited = time.monotonic() - asked
             say(
-                f"refused after {waited:.2f} s: {refusal.body['detail']}; what ran was over after {went_on:.2f} s"
+                f"refused after {waited:.2f} s: {refusal.body['detail']}; what ran was over "
+                f"after {went_on:.2f} s"
             )
             assert went_on < GONE_ON_SECONDS
             assert waited < REFUSAL_SECONDS
@@ -199,7 +210,10 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
     "split brain: half of the roles stay on the old Redis master after its replica was promoted",
 )
 def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fault: Fault):
-    """Both masters have a lease on every partition, and each owner sees the other's progress in PostgreSQL."""
+    """Both masters have granted a lease on every partition.
+
+    Each owner sees the other's progress in PostgreSQL.
+    """
     count, length = fault.size(16, 60), fault.size(16, 30)
     with ExitStack() as stack:
         it = stack.enter_context(plant())
@@ -267,7 +281,10 @@ async def everything_ends(it: Plant, client: Client, fault: Fault) -> None:
 
 
 def servers(it: Plant) -> set[str]:
-    """Which Redis servers partitions are run on, as PostgreSQL has heard; empty for one that nobody runs."""
+    """The Redis servers on which partitions are run, by their claims in PostgreSQL.
+
+    Empty for a partition that no server runs.
+    """
     with it.connect() as connection:
         found = connection.execute(
             "SELECT CASE WHEN seen_at > 0 THEN server ELSE '' END FROM partitions"

@@ -1,4 +1,7 @@
-"""Workers on Redis that die, sleep, leave and join: who gets which task, and what late reports do (G2, G4, G5)."""
+"""Workers on Redis that die, sleep, leave and join (G2, G4, G5).
+
+Which worker gets which task, and what late reports do.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,10 @@ async def _poisoned(it: Plant, client: Client) -> list[Role]:
 
 
 async def _outlived(it: Plant, client: Client) -> float:
-    """One worker dies and one sleeps with a task in its hands; a third one gets both, after so many seconds."""
+    """One worker dies and one sleeps, each with a claimed task.
+
+    A third one gets both tasks after so many seconds.
+    """
     (sleeper,), (dying,) = (
         it.start("worker", "--queues", SLEEPY),
         it.start("worker", "--queues", DYING),
@@ -221,7 +227,8 @@ async def _share(it: Plant, client: Client) -> None:
     await client.until_ended()
     rounds = Counter(call.pid for call in it.calls() if call.event == "begun")
     print(  # noqa: T201
-        f"\n40 tasks of 0.5 s on 4 workers: {time.monotonic() - begun:.1f} s, {sorted(rounds.values())}"
+        f"\n40 tasks of 0.5 s on 4 workers: {time.monotonic() - begun:.1f} s, "
+        f"{sorted(rounds.values())}"
     )
     assert len(rounds) == 4
     assert max(rounds.values()) <= 11, "one waited behind a busy worker"

@@ -1,4 +1,7 @@
-"""The HTTP service as a process: killed under load, stopped with streams open, started where it can't be (G1, G2)."""
+"""The HTTP service as a process (G1, G2).
+
+Killed under load, stopped with open streams, started where it can't run.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +155,10 @@ async def _follow(
     life: Life,
     goal: int | None,
 ) -> None:
-    """Until so many have come in all, and then to whatever still comes while the service dies; or to the end."""
+    """Read events, and kill the service when `goal` have come in all.
+
+    Whatever still comes while it dies is read too. Without a goal, read until the stream ends.
+    """
     last = events[-1][0] if events else ""
     try:
         async for event in clients.follow(f"/executions/{execution_id}/events", last):

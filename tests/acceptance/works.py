@@ -108,7 +108,10 @@ _gates: defaultdict[str, Gate] = defaultdict(Gate)
 
 @penstock.handler("work_gate")
 async def pass_gate(config: dict[str, Any], ctx: penstock.Context) -> None:
-    """Waits until all `parties` of the execution are there; then they finish together, and how close is written."""
+    """Waits until all `parties` of the execution are there, then all finish together.
+
+    How close together is written down.
+    """
     gate = _gates[ctx.execution_id]
     gate.waiting += 1
     if gate.waiting == config["parties"]:
@@ -153,7 +156,10 @@ async def block(config: dict[str, Any], ctx: penstock.Context) -> int:
 
 @penstock.handler("work_hold")
 def hold(config: dict[str, Any], ctx: penstock.Context) -> int:
-    """Holds Python's lock for `seconds` at least: in a C function that doesn't let go of it, or in a `pattern`."""
+    """Holds the GIL for `seconds` at least.
+
+    In a C function that doesn't release it, or in a regular expression (`pattern`).
+    """
     write("begun", ctx)
     if config.get("pattern"):
         hold_in_pattern(config["seconds"])
@@ -224,7 +230,10 @@ def fan(width: int, handler: str = "work_note", **fields: Any) -> dict[str, Any]
 
 
 def any_dag(seed: int, size: int = 12) -> dict[str, Any]:
-    """Half of its nodes take a moment, so that whatever happens to a worker finds tasks in its hands."""
+    """A document half of whose nodes take a moment.
+
+    Whatever happens to a worker then finds claimed tasks.
+    """
     choose = random.Random(seed)
     names = [f"n{i}" for i in range(size)]
     slow: dict[str, Any] = {"handler": "work_pause", "config": {"seconds": 0.1}}

@@ -1,4 +1,7 @@
-"""Calls of an ASGI app without a server, spelled as uvicorn would hand them over; and a small app behind its middleware."""
+"""Calls of an ASGI app without a server, and a small app behind its middleware.
+
+The calls are spelled as uvicorn would pass them on.
+"""
 
 from __future__ import annotations
 

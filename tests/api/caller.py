@@ -1,4 +1,7 @@
-"""A client that sends a request exactly as it is written: no library tidies its path or its body on the way."""
+"""A client that sends a request exactly as it is written.
+
+No library normalises its path or its body on the way.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,10 @@ class Caller:
         headers: Mapping[str, str] | None = None,
         **query: Any,
     ) -> Answer:
-        """A call of the API with JSON; a query's underscores at the end are for Python: `from_` is `from`."""
+        """Call the API with JSON.
+
+        An underscore at the end of a query parameter is for Python: `from_` is `from`.
+        """
         target = "/api/v1" + path
         if query:
             target += "?" + urlencode(

@@ -1,4 +1,4 @@
-"""The compatible routes over a real engine, called without a network: what a client sends, and what it gets."""
+"""The compatible routes over a real engine, called without a network."""
 
 from __future__ import annotations
 

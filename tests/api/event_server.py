@@ -1,4 +1,4 @@
-"""The routes of events behind a real uvicorn, and a client that reads Server-Sent Events by the letter."""
+"""The routes of events behind a real uvicorn, and a strict Server-Sent Events client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ class Served:
         return f"http://127.0.0.1:{self.port}"
 
     async def stop(self) -> None:
-        """As a process that gets SIGTERM: streams are ended first, or uvicorn would wait for them."""
+        """Stop as a process does that gets SIGTERM.
+
+        Streams are ended first, or uvicorn would wait for them.
+        """
         self.feed.close()
         self.server.should_exit = True
         await self._running

@@ -1,4 +1,7 @@
-"""Who may do what: the table of routes and scopes, spellings of paths, and a local service that no page can drive."""
+"""Access: the table of routes and scopes, and spellings of paths.
+
+A local service cannot be driven by a web page.
+"""
 
 import asyncio
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Many executions controlled with one call: one answer each, and what can't be done to one doesn't stop the others."""
+"""Many executions controlled with one call.
+
+Each gets its own answer, and a refused one doesn't stop the others.
+"""
 
 from __future__ import annotations
 

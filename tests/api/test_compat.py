@@ -1,4 +1,7 @@
-"""The compatible routes of the contract, each with every prefix: what clients of the public implementations rely on."""
+"""The compatible routes of the contract, each with every prefix.
+
+Clients of the public implementations rely on this.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A failed workflow, triggered again or taken from the dead letters: what failed runs again, and the old id works."""
+"""A failed workflow, triggered again or retried from the dead letters.
+
+The failed nodes run again, and the old id still works.
+"""
 
 from __future__ import annotations
 

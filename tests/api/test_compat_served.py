@@ -1,4 +1,7 @@
-"""The compatible routes beside the rest of the API, over real HTTP: what only a server's reading of a path can show."""
+"""The compatible routes beside the rest of the API, over real HTTP.
+
+This tests how a server reads a path.
+"""
 
 from __future__ import annotations
 

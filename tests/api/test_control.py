@@ -1,4 +1,7 @@
-"""Cancel, pause, resume and retry over HTTP, in the states that allow them and in those that don't."""
+"""Cancel, pause, resume and retry over HTTP.
+
+In the states that allow them and in those that don't.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Documents and bodies that must be refused: always a 4xx that says where and why, and nothing is stored."""
+"""Documents and bodies that must be refused.
+
+Always with a 4xx that says where and why, and nothing is stored.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,10 @@ WRONG_SHAPES: dict[str, tuple[Any, str]] = {
     "null": (None, ""),
     "true": (True, ""),
 }  # fmt: skip
-WITH_VALUE = b'{"name": "bad", "nodes": [{"id": "a", "handler": "echo", "config": {"deep": [1, {"x": %s}]}}]}'
+WITH_VALUE = (
+    b'{"name": "bad", "nodes": [{"id": "a", "handler": "echo", "config": {"deep": [1, '
+    b'{"x": %s}]}}]}'
+)
 WRONG_TEXTS: dict[str, tuple[bytes, str, str]] = {
     "NaN": (WITH_VALUE % b"NaN", "not_finite", "nodes[0].config.deep[1].x"),
     "infinity": (WITH_VALUE % b"-Infinity", "not_finite", "nodes[0].config.deep[1].x"),

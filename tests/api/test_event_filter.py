@@ -1,4 +1,7 @@
-"""The events of executions alone, without those of their nodes: for lists that show thousands of them."""
+"""The events of executions alone, without those of their nodes.
+
+For lists that show thousands of executions.
+"""
 
 from __future__ import annotations
 

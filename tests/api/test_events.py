@@ -268,7 +268,10 @@ NODES = 5_000
 
 
 class Sleeper:
-    """A client that asks and then doesn't read, with as little room for what is sent to it as the kernel allows."""
+    """A client that sends a request and then doesn't read.
+
+    Its receive buffer is as small as the kernel allows.
+    """
 
     async def ask(self, server: Served, path: str) -> None:
         self.socket = socket.socket()
@@ -281,7 +284,10 @@ class Sleeper:
         )
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Of the body, undone of its chunks: a line of hexadecimal digits before each and an empty one behind."""
+        """The body without its chunked encoding.
+
+        Each chunk has a line of hexadecimal digits before it and an empty line behind it.
+        """
         reader, writer = await asyncio.open_connection(sock=self.socket)
         await reader.readuntil(b"\r\n\r\n")
         try:

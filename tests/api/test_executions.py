@@ -1,4 +1,7 @@
-"""Starting executions over HTTP: by name or with a document, once, many, with labels, in their order; and searching."""
+"""Starting executions over HTTP, and searching for them.
+
+By name or with a document, once, many at a time, with labels.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Graphs over HTTP: of a version, and of an execution with how far it has come and where to follow it from."""
+"""Graphs over HTTP, of a version and of an execution.
+
+An execution's graph says how far it is and from where to follow its events.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be seen of work while it is done: logs of running attempts, and what each worker holds."""
+"""Running tasks, seen from outside: logs of attempts, and what each worker has claimed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Answers leave at once: the kernel doesn't keep a body back until the client has acknowledged the head."""
+"""Responses leave at once.
+
+The kernel doesn't hold a body back until the client has acknowledged the head.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The OpenAPI document, and the service held against it by schemathesis with every check that it has."""
+"""The OpenAPI document, and the service checked against it.
+
+Schemathesis does this, with every check that it has.
+"""
 
 from __future__ import annotations
 
@@ -58,12 +61,16 @@ def references(value: Any) -> Iterator[str]:
 def test_every_route_of_the_contract_is_described(api: Caller) -> None:
     described = {re.sub(r"\{[^}]*\}", "{}", name) for name in operations(openapi(api))}
     wanted = {
-        "GET": "workflows workflows/{} workflows/{}/versions workflows/{}/graph executions executions/{} "
-        "executions/{}/results executions/{}/nodes/{} executions/{}/nodes/{}/logs executions/{}/history "
+        "GET": "workflows workflows/{} workflows/{}/versions workflows/{}/graph "
+        "executions executions/{} "
+        "executions/{}/results executions/{}/nodes/{} executions/{}/nodes/{}/logs "
+        "executions/{}/history "
         "executions/{}/graph executions/{}/events events me dead-letters dead-letters/{} workers "
         "orchestrators queues audit keys stats workflows/{}/stats",
-        "POST": "workflows workflows/validate executions executions/batch executions/{}/cancel executions/{}/pause "
-        "executions/{}/resume executions/{}/retry executions/bulk dead-letters/{}/retry dead-letters/retry "
+        "POST": "workflows workflows/validate executions executions/batch "
+        "executions/{}/cancel executions/{}/pause "
+        "executions/{}/resume executions/{}/retry executions/bulk dead-letters/{}/retry "
+        "dead-letters/retry "
         "dead-letters/drop keys",
         "PUT": "workflows/{}/aliases/{}",
         "DELETE": "workflows/{} workflows/{}/aliases/{} dead-letters/{} keys/{}",

@@ -1,4 +1,7 @@
-"""The rate limit through a real Redis: exact for all processes together, and no reason to answer nobody."""
+"""The rate limit through a real Redis.
+
+It is exact for all processes together, and requests are served while Redis is away.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""While a store is away: 503 and when to come back, never 500; and what was accepted stays accepted."""
+"""While a store is away: 503 with a Retry-After, never 500.
+
+What was accepted stays accepted.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ from tests.api.asgi import Answer, call
 from tests.waiting import until
 
 START = b'{"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "noop"}]}}'
-NEVER = b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 900}}]}}'
+NEVER = (
+    b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": '
+    b'{"seconds": 900}}]}}'
+)
 JSON = {"Content-Type": "application/json"}
 OK_WITHOUT_STORES = {
     "/health/live",
@@ -43,7 +49,10 @@ OK_WITHOUT_STORES = {
 
 
 class Away:
-    """A part of the stores that a test takes away: every call fails as one does that can't reach its server."""
+    """A part of the stores that a test takes away.
+
+    Every call then fails as a call does that can't reach its server.
+    """
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -188,7 +197,10 @@ def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
 
 def test_a_retry_that_is_stored_is_answered_though_its_dead_letters_could_not_be_closed() -> None:
     async def scenario(api: ApiUnderTest) -> None:
-        bad = b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}}'
+        bad = (
+            b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": '
+            b'{"max_attempts": 1}}]}}'
+        )
         failed = (await api.call("POST", "/api/v1/executions?wait=20", bad)).json
         assert failed["state"] == "FAILED"
         real = api.engine.stores.cold.record_intents
@@ -238,7 +250,10 @@ SECRETS = ("10.1.2.3", "db.internal", "5432", "postgresql://", "alice")
 def test_no_answer_shows_where_a_store_is_and_the_log_does(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    where = 'postgresql://alice:***@db.internal:5432/jobs is not available: connection to "10.1.2.3", port 5432 failed'
+    where = (
+        "postgresql://alice:***@db.internal:5432/jobs is not available: connection to "
+        '"10.1.2.3", port 5432 failed'
+    )
 
     async def scenario(api: ApiUnderTest) -> None:
         api.cold.error = api.hot.error = StoreUnavailable(where)

@@ -1,4 +1,7 @@
-"""Definitions over HTTP: versions, aliases, names of any kind, and what is checked before anything is stored."""
+"""Definitions over HTTP: versions, aliases, names of any kind.
+
+Documents are checked before anything is stored.
+"""
 
 from __future__ import annotations
 

@@ -70,13 +70,19 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def _hear_signals() -> None:
-    """Tests that run in a shell's background inherit ignored signals; a person's terminal doesn't."""
+    """Restore the default signal handlers.
+
+    Tests that run in a shell's background inherit ignored signals; a terminal's processes don't.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
 class Terminal:
-    """A pseudo-terminal with a command on it; `screen` is everything that was written there so far."""
+    """A pseudo-terminal with a command on it.
+
+    `screen` is everything that was written there so far.
+    """
 
     def __init__(
         self,

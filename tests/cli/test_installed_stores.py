@@ -188,7 +188,10 @@ def test_up_starts_the_roles_on_a_shared_store_and_no_servers(tmp_path):
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory) -> dict[str, str]:
-    """The environment of a Python that has the package in examples/store, installed without a network."""
+    """The environment of a Python that has the package in examples/store.
+
+    The package is installed without a network.
+    """
     folder = tmp_path_factory.mktemp("example")
     built = call(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=EXAMPLE

@@ -44,7 +44,8 @@ def test_without_a_server_each_says_what_to_do(command: list[str], nobody: str, 
     done = penstock(*command, "--url", nobody, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"penstock {command[0]}: nothing answers at {nobody}; start a server with 'penstock dev', or name another with"
+        f"penstock {command[0]}: nothing answers at {nobody}; "
+        "start a server with 'penstock dev', or name another with"
         " --url or PENSTOCK_URL\n"
     )
 

@@ -16,7 +16,10 @@ from tests.cli.fleet import Started, asked, servers, started
 from tests.servers import open_folder
 from tests.waiting import until_now
 
-HANDLERS = "import penstock\n@penstock.handler('greet')\ndef greet(config):\n    return {'text': 'hello'}\n"
+HANDLERS = (
+    "import penstock\n@penstock.handler('greet')\n"
+    "def greet(config):\n    return {'text': 'hello'}\n"
+)
 FLOW = {"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "greet"}]}}
 SMALL = ("--port", "0", "--workers", "1", "--orchestrators", "1", "--handlers", "handlers.py")
 ALONE = {"REDIS_URL": "", "DATABASE_URL": ""}

@@ -145,7 +145,8 @@ def test_nothing_there_says_what_to_do():
         return str(caught.value).replace(url, "URL")
 
     assert asyncio.run(refused()) == (
-        "nothing answers at URL; start a server with 'penstock dev', or name another with --url or PENSTOCK_URL"
+        "nothing answers at URL; start a server with 'penstock dev', or name another with --url "
+        "or PENSTOCK_URL"
     )
 
 

@@ -1,4 +1,7 @@
-"""The notes of what is in a worker's hands: a handler that kills its process must cost its node an attempt."""
+"""Claims: the record of the tasks that a worker has.
+
+A handler that kills its process must cost its node an attempt.
+"""
 
 import asyncio
 import signal
@@ -134,7 +137,10 @@ def test_a_note_that_was_half_written_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_the_file_has_its_room_on_disk_before_it_is_needed(tmp_path: Path) -> None:
-    """A write into a hole of a memory map on a full disk is no error that can be caught: it kills the process."""
+    """A write into a hole of a memory map on a full disk kills the process.
+
+    It raises no error that could be caught.
+    """
     claims = Claims(tmp_path / "claims")
     for number in range(GROW_SLOTS + 1):
         claims.add(("e1", "n", 1, number))

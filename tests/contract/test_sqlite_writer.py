@@ -1,4 +1,7 @@
-"""The one writer: shared commits, on disk before they are answered, and failures that stay where they are."""
+"""The single writer of SQLite.
+
+Commits are shared, and on disk before they are answered; a failure affects only its own commit.
+"""
 
 import asyncio
 import sqlite3

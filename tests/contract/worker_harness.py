@@ -113,7 +113,10 @@ async def idle() -> str:
 
 
 def outcome_of(handler: Callable[..., Any] | Handler, config: Any = None, **fields: Any) -> Any:
-    """What is reported of one attempt; and the worker goes on with its only slot and its only thread."""
+    """What is reported of one attempt.
+
+    The worker then goes on with its only slot and its only thread.
+    """
 
     async def scenario() -> Any:
         async with WorkerHarness(handler, idle, worker_concurrency=1, worker_threads=1) as harness:

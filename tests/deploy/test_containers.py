@@ -1,4 +1,7 @@
-"""The files for containers fit the program: no Docker engine runs here, so this is what can be known about them."""
+"""The files for containers fit the program.
+
+No Docker engine runs here, so this is what can be tested about them.
+"""
 
 from __future__ import annotations
 

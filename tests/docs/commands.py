@@ -84,14 +84,19 @@ def run_block(block: Block, directory: Path) -> None:
 
 
 def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> None:
-    """`stands_for`: what is on the page, and what it is here: the service's address, ids from earlier answers."""
+    """Run the steps of a block and compare their output with the page.
+
+    `stands_for` maps what the page shows to what it is here: the service's address, ids from
+    earlier output.
+    """
     code, output = 0, ""
     for step in steps(block):
         if step.command == EXIT_CODE:
             output, code = f"{code}\n", 0
         else:
             assert not code, (
-                f"{block.location}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+                f"{block.location}: exit code {code}; "
+                f"the page should show it with `$ {EXIT_CODE}`\n{output}"
             )
             command = step.command
             for shown, real in stands_for.items():
@@ -102,7 +107,8 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
         if step.shown.strip():
             assert_same(output, step.shown, f"{block.location}: {step.command}")
     assert not code, (
-        f"{block.location}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+        f"{block.location}: exit code {code}; "
+        f"the page should show it with `$ {EXIT_CODE}`\n{output}"
     )
 
 
@@ -150,7 +156,10 @@ def start(
 
 
 def assert_same(output: str, shown: str, what: str) -> None:
-    """Variable parts are made equal first; a line with nothing but … stands for any number of lines."""
+    """Compare output after variable parts have been made equal.
+
+    A line with nothing but … stands for any number of lines.
+    """
     real, wanted = normal(output), normal(shown)
     pattern = "".join(_pattern(line) for line in wanted.split("\n"))
     assert re.fullmatch(pattern, real + "\n"), (

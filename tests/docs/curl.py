@@ -1,4 +1,7 @@
-"""What the pages use of curl, for machines without it: -s, -N, -X METHOD, -H "name: value", --json DATA|@FILE."""
+"""The part of curl that the docs use, for machines without it.
+
+-s, -N, -X METHOD, -H "name: value", --json DATA|@FILE.
+"""
 
 from __future__ import annotations
 

@@ -112,7 +112,10 @@ def files_before(block: Block) -> dict[str, str]:
 
 
 def code_spans() -> list[tuple[str, str]]:
-    """Each `span` of each page with its place; decisions speak of other tools too, so they are left out."""
+    """Each `span` of each page, with its location.
+
+    Decision records speak of other tools too, so they are left out.
+    """
     found = []
     for path in pages():
         if "decisions" in path.parts:

@@ -1,4 +1,7 @@
-"""What the pages show is so: documents compile, Python runs, commands print what stands below them, settings exist."""
+"""What the docs show is true.
+
+Documents compile, Python runs, commands print what stands below them, settings exist.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +156,11 @@ def test_every_setting_is_in_the_table():
 
 @pytest.mark.parametrize("variable", sorted(SETTINGS))
 def test_the_table_has_the_default(variable: str):
-    """In backticks what the variable would hold; in words where there is none, or where the machine decides."""
+    """The table shows each setting's default.
+
+    In backticks what the variable would hold; in words where there is none, or where the machine
+    decides.
+    """
     name = SETTINGS[variable]
     default = next(item.default for item in fields(Settings) if item.name == name)
     shown = settings_table()[variable]

@@ -1,4 +1,7 @@
-"""An engine that isn't open says so at once, whatever is asked of it; what is under way when it closes ends."""
+"""An engine that isn't open says so at once, whatever is called.
+
+Calls that are under way when it closes end.
+"""
 
 from __future__ import annotations
 

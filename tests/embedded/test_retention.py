@@ -1,4 +1,7 @@
-"""An engine on a SQLite file forgets what ended long ago by itself, while it runs, and holds nobody up."""
+"""An engine on a SQLite file deletes old executions by itself.
+
+It does so while it runs, and holds nothing up.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Many executions at once: stored together, and a new document is compiled for the first of them only."""
+"""Many executions started at once.
+
+They are stored together, and a new document is compiled for the first of them only.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The real code, from bytes to bytes: what an owner makes of a batch, and what the store has after a change."""
+"""The real decisions, from bytes to bytes.
+
+What an owner decides for a batch, and what the store has after a change.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +145,10 @@ def _key(task: Task | Stop) -> Key:
 
 
 def _frozen(stored: Stored) -> bytes:
-    """With one empty history line instead of all: the order of what has happened makes no difference any more."""
+    """The execution with one empty history line instead of all.
+
+    The order of what has happened then makes no difference.
+    """
     line = Transition(stored.last_seq, 0.0, "", "", "", 0)
     runs = sorted(stored.runs.values(), key=lambda run: run.node_id)
     outputs = dict(sorted(stored.outputs.items()))

@@ -148,7 +148,10 @@ def _without_late(world: World, late: Commit) -> World:
 
 
 def _restore(world: World, owner: Owner, removed: Removed) -> World:
-    """From the last copy, or from the intent; in a new generation, so that nothing of the old one has an effect."""
+    """Rebuild from the last copy, or from the intent.
+
+    In a new generation, so that nothing of the old one has an effect.
+    """
     cold, old = world.cold, world.store
     generation = cold.generation + (Guard.RAISED not in removed)
     number = store.beyond(max(cold.number, owner.number))

@@ -122,7 +122,11 @@ def _own_steps(world: World, removed: Removed) -> Iterator[Step]:
 
 
 def first_on_a_cycle(size: int, before: array[int], after: array[int]) -> int | None:
-    """What is left when everything was taken away, again and again, that nothing leads to (Kahn)."""
+    """The first state on a cycle, by Kahn's algorithm.
+
+    States without predecessors are removed until none is left; what remains is on a cycle, or
+    behind one.
+    """
     incoming = array("q", bytes(8 * size))
     leads_to: list[list[int]] = [[] for _ in range(size)]
     for one, other in zip(before, after, strict=True):

@@ -49,7 +49,10 @@ def trimmed(store: Store, position: int) -> Store:
 
 
 def hand_out(world: World, commit: Commit, removed: Removed) -> World:
-    """The tasks of a commit into the queue; those that it stops off it, and off the lists of workers."""
+    """Put the tasks of a commit into the queue, and remove those that it stops.
+
+    They are removed from the lists of workers too.
+    """
     for key in commit.tasks:
         used = {entry.id for entry in known_entries(world)}
         store = replace(world.store, entries=(*world.store.entries, Entry(fresh(used), key)))

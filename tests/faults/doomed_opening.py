@@ -268,7 +268,8 @@ class Trial:
             code = _in_process(functools.partial(die_at, step, folder))
             if code != -signal.SIGKILL:
                 self.problems.append(
-                    f"{self.kind} file: it didn't die at step {step}, {steps[step]}, but with {code}"
+                    f"{self.kind} file: it didn't die at step {step}, {steps[step]}, but with "
+                    f"{code}"
                 )
             self.kills += code == -signal.SIGKILL
             self.judge(folder, f"killed before step {step}, {steps[step]}")

@@ -1,7 +1,9 @@
-"""A shop that kills itself at one of its writes: `python -m tests.faults.doomed_shop MODE FOLDER EXECUTIONS POINT`.
+"""`python -m tests.faults.doomed_shop MODE FOLDER EXECUTIONS POINT`.
 
-A point (`commit:before:3`) is a write of the embedded engine on SQLite; on the third way there the process dies, before
-it or after it.
+A shop that kills itself at one of its writes.
+
+A point (`commit:before:3`) is a write of the embedded engine on SQLite; on the third way there the
+process dies, before it or after it.
 """
 
 from __future__ import annotations
@@ -69,7 +71,10 @@ def _armed_now(
 
 def _connection(die: Callable[[], None], *, is_before: bool) -> type[sqlite3.Connection]:
     class Doomed(sqlite3.Connection):
-        """A statement by itself is a transaction, too: an insert that stands alone is its own commit."""
+        """A single statement is a transaction, too.
+
+        An insert that stands alone is its own commit.
+        """
 
         def execute(self, statement: str, *more: Any) -> sqlite3.Cursor:
             commits = statement == "COMMIT" or (

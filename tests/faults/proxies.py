@@ -1,11 +1,12 @@
-"""Stands between a role and a server, and takes care that some calls are done and not answered, or done late.
+"""Proxies between a role and a server, which lose or delay replies and calls.
 
     async with RedisProxy(it.redis.url, choose) as proxy:
         it.start("worker", STORE=proxy.url)
         proxy.share = 0.05      # of the calls, from now on
 
-A call that is *unanswered* is made, and its reply thrown away with the connection. One that is *late* is held back: its
-caller is cut off, and it is made only after the same role has made some others, so that it has read again meanwhile.
+A call that is *unanswered* is made, and its reply thrown away with the connection. One that is
+*late* is held back: its caller is cut off, and it is made only after the same role has made some
+others, so that it has read again meanwhile.
 """
 
 from __future__ import annotations
@@ -128,9 +129,10 @@ class RedisProxy(Proxy):
         return await exchange(call, answers, upstream)
 
     async def _hold_back(self, lease: bytes) -> None:
-        """Until the role, on another connection, has made some calls; or for a while, if it has nothing to do.
+        """Wait until the role has made some calls on another connection.
 
-        A commit waits until its partition has been taken again: who lost its answer has read the store by then.
+        Or for a while, if it has nothing to do. A commit waits until its partition has been
+        acquired again: an owner that lost the answer has read the store by then.
         """
         before = self.acquired[lease]
         with suppress(AssertionError):
@@ -178,7 +180,7 @@ class PostgresProxy(Proxy):
         answers: asyncio.StreamReader,
         upstream: asyncio.StreamWriter,
     ) -> None:
-        """What was said last is done once the server answers; that answer is thrown away with the connection."""
+        """Let the server do the last call, and throw its reply away with the connection."""
         cut = asyncio.Event()
 
         async def back() -> None:

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 WARM_UP, WARM_UP_SECONDS = 0.25, 240.0
-"""The part of a run, and at least how long, that isn't judged: caches fill, connections are opened, and cycles pile up
-until the garbage collector comes, which in Penstock's processes is told to come seldom."""
+"""The part of a run that isn't judged, and how long it is at least.
+
+Caches fill, connections are opened, and cycles pile up until the garbage collector runs, which in
+Penstock's processes is configured to run seldom.
+"""
 SAMPLES_MIN = 6
 """Samples that say something about a slope."""
 
@@ -30,7 +33,10 @@ class Trend(NamedTuple):
 
     def __str__(self) -> str:
         found = "" if self.is_flat else ": TOO MUCH"
-        return f"{self.name}: mean {self.mean:.1f}, growth {self.growth:+.2f} of at most {self.bound:g}{found}"
+        return (
+            f"{self.name}: mean {self.mean:.1f}, growth {self.growth:+.2f} of at most "
+            f"{self.bound:g}{found}"
+        )
 
 
 def slope(points: Sequence[Point]) -> float:

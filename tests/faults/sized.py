@@ -1,6 +1,6 @@
-"""Runs one large workflow in a process of its own: `python -m tests.faults.sized SHAPE SIZE FOLDER`.
+"""`python -m tests.faults.sized SHAPE SIZE FOLDER`: runs one large workflow.
 
-Prints what it took as JSON. A process of its own, because the most memory that it ever had is what counts.
+Prints what it took as JSON. It is a process of its own, because its peak memory is measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""A TCP proxy in threads of its own: it can fall silent without hanging up, and lead somewhere else.
+"""A TCP proxy in threads of its own.
+
+It can fall silent without hanging up, and can lead to another server.
 
 with TcpProxy(server.url) as proxy:
     it.start("api", DATABASE=proxy.url)

@@ -1,6 +1,9 @@
-"""Handlers that keep their worker from saying that it lives: a blocked loop, a held lock of Python's (G2, G5).
+"""Handlers that keep their worker from sending heartbeats (G2, G5).
 
-In `make test` the time after which a worker counts as dead is shorter; in `make faults` everything is as it is shipped.
+They block the event loop, or hold the GIL.
+
+In `make test` the time after which a worker counts as dead is shorter; in `make faults` everything
+is as it is shipped.
 """
 
 from __future__ import annotations
@@ -51,7 +54,10 @@ async def _until_begun(it: Plant, *ids: str) -> None:
 
 
 async def _crowd(it: Plant, client: Client, queue: str, blocker: dict[str, Any]) -> str:
-    """Neighbours that may be tried once, in the hands of a worker, and then the one that they have to fear."""
+    """Start neighbours that may be tried once, and then the one that they have to fear.
+
+    The neighbours are claimed by a worker by then.
+    """
     waiting = works.single(
         f"{queue}-neighbour", "work_pause", queue=queue, retry=ONCE, config={"until": "go"}
     )
@@ -68,7 +74,10 @@ def _seconds(it: Plant, execution_id: str) -> float:
 
 
 async def _get_stuck(it: Plant, client: Client, worker: Role) -> None:
-    """One that blocks its worker's loop for ever: its node survives, though it may be tried only once."""
+    """Run a handler that blocks its worker's loop for ever.
+
+    Its node survives, though it may be tried only once.
+    """
     document = works.single(
         "stuck",
         "work_block",

@@ -1,4 +1,7 @@
-"""The embedded engine is killed at every point where it writes: before it, and after it (G1, G2, G4)."""
+"""The embedded engine is killed at every point where it writes (G1, G2, G4).
+
+Before the write, and after it.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""A process is killed at every point where it writes: before it, and after it was answered (G1, G2, G4).
+"""A process is killed at every point where it writes (G1, G2, G4).
 
-Real roles on a real Redis and PostgreSQL. One at a time is made to die at one point, beside others that are well; what
-it held and had half done is theirs then. Everything is judged together at the end, and each point by whether its kill
-has happened.
+Before the write, and after it was answered. Real roles on a real Redis and PostgreSQL. One at a
+time is made to die at one point, beside others that are well, which take over what it had claimed
+and half done. Everything is judged together at the end, and each point by whether its kill has
+happened.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def _sample(fault: Fault) -> list[Point]:
 
 
 async def _submit(client: Client, document: dict[str, Any], count: int) -> None:
-    """Until it is taken: with so many processes beside it, this one may not hear from Redis for seconds."""
+    """Retry until the start is accepted.
+
+    With so many processes beside it, this one may not hear from Redis for seconds.
+    """
 
     async def is_taken() -> bool:
         try:
@@ -131,7 +135,10 @@ def _new_handler(it: Plant) -> tuple[str, str]:
 
 
 async def _lose_starts(client: Client) -> None:
-    """As an API does that dies between its two writes: the intents are there, and nobody was told."""
+    """Do what an API does that dies between its two writes.
+
+    The intents are stored, and the inbox has no event.
+    """
     plan = await client.service.workflows.plan(GOOD[0])
     made = [
         await client.service.submissions.prepare(StartRequest(workflow=plan)) for _ in range(40)
@@ -164,7 +171,8 @@ async def _tour(it: Plant, client: Client, victim: Role, point: Point) -> None:
     _assert_died(victim, point)
     with it.connect() as connection:
         rows = connection.execute(
-            "SELECT labels::json ->> 'key', count(*), min(id) FROM executions WHERE labels IS NOT NULL "
+            "SELECT labels::json ->> 'key', count(*), min(id) FROM executions "
+            "WHERE labels IS NOT NULL "
             "AND retry_of IS NULL GROUP BY 1"
         ).fetchall()
     found = {key: (count, name) for key, count, name in rows if key in tour.keys}
@@ -174,7 +182,10 @@ async def _tour(it: Plant, client: Client, victim: Role, point: Point) -> None:
 
 
 async def _cancel_strays(client: Client) -> None:
-    """Executions that wait for a trigger, and whose names nobody was told: their answer was cut off."""
+    """Executions that wait for a trigger, and whose ids no client knows.
+
+    The response was cut off.
+    """
     rows = await client.stores.cold.database.rows(
         "SELECT id FROM executions WHERE state = 'PENDING'", ()
     )

@@ -364,7 +364,10 @@ def test_what_a_killed_process_left_is_found_by_every_name_of_the_file(
 def test_a_second_store_on_the_file_in_one_process_leaves_the_locks_of_the_first(
     tmp_path: Path,
 ) -> None:
-    """Closing any descriptor of a file ends all POSIX locks that a process has on it, SQLite's too."""
+    """Closing any descriptor of a file ends all POSIX locks of the process on it.
+
+    SQLite's too.
+    """
     path = tmp_path / "store.db"
     program = (
         "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM meta').fetchall()"

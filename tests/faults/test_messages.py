@@ -1,4 +1,7 @@
-"""Messages that come ten times, in any order, results before "started", and wake-ups that never come (G2, G4, G5)."""
+"""Messages that come ten times and in any order (G2, G4, G5).
+
+Also results before "started", and wake-ups that never come.
+"""
 
 from __future__ import annotations
 

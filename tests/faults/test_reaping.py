@@ -1,4 +1,7 @@
-"""Many workers hold many long tasks, and one of them is dead: on a real Redis, with the real reaper (G5)."""
+"""Many workers have many long tasks, and one of them is dead (G5).
+
+On a real Redis, with the real reaper.
+"""
 
 from __future__ import annotations
 

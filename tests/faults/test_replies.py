@@ -1,7 +1,9 @@
-"""Calls of a store that are done and not answered, or done when their caller has long read again (G1, G2, G4).
+"""Store calls that are done and not answered, or done late (G1, G2, G4).
 
-Every role talks to Redis and PostgreSQL through a proxy of its own, which cuts its connections in the middle of calls;
-the judge asks the servers themselves.
+A late call is done when its caller has long read again.
+
+Every role talks to Redis and PostgreSQL through a proxy of its own, which cuts its connections in
+the middle of calls; the judge asks the servers themselves.
 """
 
 from __future__ import annotations

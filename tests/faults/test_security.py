@@ -1,4 +1,7 @@
-"""Secrets and forbidden addresses in a plant of real processes, searched for where they must not be (G7)."""
+"""Secrets and forbidden addresses in a plant of real processes (G7).
+
+They are searched for where they must not be.
+"""
 
 from __future__ import annotations
 

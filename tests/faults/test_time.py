@@ -167,7 +167,10 @@ def _completed(it: Plant, ids: list[str]) -> int:
 
 
 async def _races(it: Plant, batches: int, each: int) -> dict[str, dict[str, Any]]:
-    """Where both come at once isn't known beforehand: it is felt for, and then met again and again."""
+    """Both come at once at a time that isn't known beforehand.
+
+    The test searches for it, and then hits it again and again.
+    """
     seconds, step, before = TIMEOUT_SECONDS, 0.008, 0
     async with it.client() as client:
         for _ in range(batches):

@@ -1,7 +1,9 @@
-"""Somebody who asks an API for everything that it writes, and asks another one when the first is gone.
+"""A client that calls every route that writes.
 
-A call that was cut off is made again, as a good client does: with the same key where there is one. So a repeated call
-may find that the first was heard.
+It calls another API process when the first is gone.
+
+A call that was cut off is made again, as a good client does: with the same key where there is one.
+So a repeated call may find that the first was heard.
 """
 
 from __future__ import annotations

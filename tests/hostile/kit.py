@@ -1,7 +1,10 @@
-"""The kit: documents and requests that make the service compute, remember or store as much as they can.
+"""Documents and requests that cost the service as much as they can.
 
-Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions alone are in
-`expressions.py`; these are for whole roles. What an attack is judged by is in `test_roles.py`.
+They make it compute, remember or store.
+
+Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions
+alone are in `expressions.py`; these are for whole roles. What an attack is judged by is in
+`test_roles.py`.
 """
 
 from __future__ import annotations

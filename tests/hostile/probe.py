@@ -1,6 +1,14 @@
 """Asks again and again, in a process of its own, and writes down how long each answer took.
 
-    python probe.py FILE '{"health": {"worker": "http://127.0.0.1:9000"}, "api": "http://127.0.0.1:8000", "key": "..."}'
+    python probe.py FILE ORDER
+
+ORDER is JSON:
+
+    {
+        "health": {"worker": "http://127.0.0.1:9000"},
+        "api": "http://127.0.0.1:8000",
+        "key": "..."
+    }
 
 A line for each answer: what was asked, when (by the monotonic clock, which all processes share),
 how many seconds it took. `machine` is a thread that only sleeps: what it oversleeps is nobody's
@@ -43,7 +51,10 @@ def ask_health(address: str) -> None:
 
 
 def run_light(address: str, key: str) -> None:
-    """From the request to the end of its execution: through the API, an orchestrator, a worker and back."""
+    """Measure from the request to the end of its execution.
+
+    Through the API, an orchestrator, a worker and back.
+    """
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_SECONDS)
     try:
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}

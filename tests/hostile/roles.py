@@ -1,4 +1,7 @@
-"""Roles under attack, as processes of their own, and what they are watched by: their memory, their store, a probe."""
+"""Roles under attack, as processes of their own, and what watches them.
+
+Their memory, their store, and a probe.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +155,7 @@ def _unprefixed(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 class Watch:
-    """The most memory that each role has had, with its children, and the largest that the store has been."""
+    """The peak memory of each role with its children, and the peak size of the store."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -244,7 +247,10 @@ class Probe:
         return {*self._target.health, "light"}
 
     def pass_seconds(self, seconds: float) -> float:
-        """When everything that was asked until then has been answered; at the end, or a little later."""
+        """Wait `seconds`, and until each kind of request sent after that has been answered.
+
+        Returns the time, which is the end of the wait or a little later.
+        """
         end = time.monotonic() + seconds
         until_now(
             lambda: self._names <= {s.name for s in self.samples() if s.began > end},
@@ -270,7 +276,10 @@ class Probe:
         return found
 
     def delays(self, since: float) -> dict[str, float]:
-        """By how much longer than usual each thing has taken, at worst, the machine's own delays taken off."""
+        """How much longer than usual each request has taken, at worst.
+
+        The machine's own delays are subtracted.
+        """
         samples = self.samples()
         noise = [sample for sample in samples if sample.name == "machine"]
         worst: dict[str, float] = {}

@@ -1,4 +1,7 @@
-"""Requests with many values, and schemas that take long: looked at in a process beside the one that answers."""
+"""Requests with many values, and schemas that take long.
+
+They are checked in a process beside the one that answers.
+"""
 
 from __future__ import annotations
 

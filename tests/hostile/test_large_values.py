@@ -1,4 +1,7 @@
-"""Large answers, outputs and documents: read, resolved and compiled without holding a loop that others wait for."""
+"""Large responses, outputs and documents.
+
+They are read, resolved and compiled without blocking the event loop.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""The kit against real roles: one process on SQLite, and an API, an orchestrator and a worker on Redis and PostgreSQL.
+"""The kit against real roles.
 
-While somebody with a key of scope `submit` sends all of it, no role takes more than 1 GB with its children, nobody else
-waits for more than 250 ms longer than before, and the store grows by no more than ten times what was sent. `make test`
-leaves out the attacks that take longest, and `make faults` does all. Both run it alone: other tests would be delays.
+One process on SQLite, and an API, an orchestrator and a worker on Redis and PostgreSQL.
+
+While somebody with a key of scope `submit` sends all of it, no role takes more than 1 GB with its
+children, nobody else waits for more than 250 ms longer than before, and the store grows by no more
+than ten times what was sent. `make test` leaves out the attacks that take longest, and `make
+faults` does all. Both run it alone: other tests would be delays.
 """
 
 from __future__ import annotations
@@ -117,7 +120,10 @@ class Attacker:
         self.problems: list[str] = []
 
     async def post(self, path: str, body: bytes) -> dict[str, Any]:
-        """The answer if it was accepted, else nothing; anything but a clear refusal is a problem."""
+        """The response if the request was accepted, else None.
+
+        Anything but a clear refusal is a problem.
+        """
         self.sent += len(body)
         headers = {"content-type": "application/json"}
         async with self.session.post(

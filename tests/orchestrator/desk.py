@@ -1,4 +1,7 @@
-"""The desk of a partition's owner: executions in a store in memory, a clock that the test moves, owners one by one."""
+"""A test's view of one partition: stores in memory, a clock, owners one by one.
+
+The test moves the clock.
+"""
 
 from __future__ import annotations
 

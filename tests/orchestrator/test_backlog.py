@@ -1,4 +1,7 @@
-"""Tasks where nobody takes them: moved to where somebody does, given up in the end, or waited for; never silently."""
+"""Tasks in queues that no worker serves.
+
+They are moved to a served queue, waited for, or given up in the end; never silently.
+"""
 
 from __future__ import annotations
 

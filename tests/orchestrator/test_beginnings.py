@@ -1,4 +1,7 @@
-"""How the owner comes by an execution that hasn't begun, or has begun and not yet recorded all that it keeps."""
+"""How an owner loads an execution that hasn't begun, or has only just begun.
+
+One that has begun may not have recorded all its reused outputs yet.
+"""
 
 import asyncio
 from collections.abc import Collection

@@ -1,4 +1,7 @@
-"""The cold store is put back to an older copy: what runs goes on, is archived, and its only copy is never removed."""
+"""The cold store is restored from an older copy.
+
+Running executions go on and are archived, and their only copy is never removed.
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,7 @@
-"""While a commit is being written, the next batch is decided; nothing of that may show before its time."""
+"""While a commit is being written, the next batch is decided.
+
+Nothing of that batch may show before its time.
+"""
 
 from __future__ import annotations
 
@@ -170,7 +173,10 @@ class watching:  # noqa: N801 -- reads as a word in a `with`
 
 
 def test_a_commit_that_nobody_waits_for_any_more_fails_without_a_complaint() -> None:
-    """Its owner is cancelled again while it waits for it: the store knows what became of it, asyncio keeps still."""
+    """The owner is cancelled again while it waits for its commit.
+
+    The store knows what became of it, and asyncio logs nothing.
+    """
 
     class Away:
         def __init__(self) -> None:

@@ -1,4 +1,7 @@
-"""A document that takes long to compile: the other executions of its partition don't wait for it."""
+"""A document that takes long to compile.
+
+The other executions of its partition don't wait for it.
+"""
 
 from __future__ import annotations
 

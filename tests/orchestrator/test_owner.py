@@ -157,7 +157,10 @@ def test_an_owner_whose_lease_was_taken_commits_nothing_and_stops() -> None:
 def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_again(
     when: str,
 ) -> None:
-    """Whether it happened or not, the decision is made once: nothing is dispatched twice, nothing is forgotten."""
+    """Whether the commit happened or not, the decision is made once.
+
+    Nothing is dispatched twice, nothing is forgotten.
+    """
 
     async def scenario() -> None:
         desk = Desk()
@@ -478,7 +481,7 @@ def test_an_execution_whose_large_output_is_gone_fails_and_no_other() -> None:
     asyncio.run(scenario())
 
 
-def test_a_commit_that_is_refused_for_its_content_is_divided_until_the_rejected_execution_is_found() -> (
+def test_a_commit_refused_for_its_content_is_divided_until_the_rejected_execution_is_found() -> (
     None
 ):
     async def scenario() -> None:

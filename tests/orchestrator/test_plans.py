@@ -1,4 +1,7 @@
-"""Plans: compiled once, with what handlers ask for; again only when one of them asks for something else."""
+"""Plans are compiled once, with the defaults of the handlers.
+
+And again only when a handler's defaults have changed.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""What is copied together is no more than memory and a transaction can take; one that is too large stops nobody."""
+"""Portions that are copied together fit in memory and in a transaction.
+
+An execution that is too large stops no other.
+"""
 
 import asyncio
 import logging

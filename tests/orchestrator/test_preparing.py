@@ -1,4 +1,7 @@
-"""A condition or a config that is worked out beside the owner's loop, whatever happens to the owner meanwhile."""
+"""Conditions and configs that are evaluated beside the owner's loop.
+
+Whatever happens to the owner meanwhile.
+"""
 
 from __future__ import annotations
 

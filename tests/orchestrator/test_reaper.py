@@ -155,7 +155,10 @@ def test_an_outage_of_the_store_declares_nobody_dead(monkeypatch: pytest.MonkeyP
 def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_have_been_silent() -> (
     None
 ):
-    """Else each death of an orchestrator would keep the tasks of a dead worker waiting for another 15 s."""
+    """Time that an earlier owner has watched counts.
+
+    Else the death of an orchestrator would keep a dead worker's tasks waiting for another 15 s.
+    """
 
     async def scenario() -> None:
         stores = Desk().stores

@@ -221,7 +221,11 @@ def test_a_control_request_that_is_newer_than_the_checkpoint_is_asked_for_again(
 
 
 def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
-    """Also of what was never checkpointed, before anybody looks for control requests that nobody has handled."""
+    """Control requests are respected from the start of a rebuild.
+
+    Also those of executions that were never checkpointed, and before the reconciler looks for
+    control requests that were never handled.
+    """
 
     async def scenario() -> None:
         desk = TieredDesk()

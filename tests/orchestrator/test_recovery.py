@@ -29,7 +29,10 @@ from tests.orchestrator.desk import Desk, TieredDesk, diamond, node
 def _after_a_restart(
     folder: Path, before: Callable[[SqliteStores], Awaitable[None]]
 ) -> tuple[list[AnyEvent], set[str]]:
-    """The events that a recovery appends to the inbox of a file that was left as `before` says; what stays noted."""
+    """The events that a recovery appends to the inbox, and the claims that stay.
+
+    The file was left as `before` says.
+    """
 
     async def scenario() -> tuple[list[AnyEvent], set[str]]:
         stores = SqliteStores(folder / "store.db")
@@ -135,7 +138,10 @@ def test_where_the_store_keeps_its_tasks_only_starts_are_made_up_for() -> None:
 
 
 def test_recovering_twice_does_no_harm(tmp_path: Path) -> None:
-    """Owners may come and go in one process: what the queue or a worker has is not handed out again."""
+    """Tasks in the queue or claimed by a worker are not dispatched again.
+
+    Owners may come and go in one process.
+    """
 
     async def scenario() -> None:
         stores = SqliteStores(tmp_path / "store.db")

@@ -1,4 +1,7 @@
-"""Two servers of the hot store, each with an owner for the same partition: only one of them counts."""
+"""Two servers of the hot store, each with an owner for the same partition.
+
+Only one of them counts.
+"""
 
 import asyncio
 import logging

@@ -276,7 +276,10 @@ def test_an_end_is_not_archived_when_what_led_to_it_was_lost_in_between(
 def test_a_call_that_takes_entries_off_is_never_made_twice_by_one_owner(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its answer may be lost and the call still be done, later: it would take off what was never archived."""
+    """The answer of a call may be lost, and the call still be done, later.
+
+    It would then remove what was never archived.
+    """
 
     async def scenario() -> None:
         desk = TieredDesk()

@@ -1,4 +1,7 @@
-"""An owner goes on with all it can: while one store is full or away, or one of its executions can't be read."""
+"""An owner goes on with all it can.
+
+While one store is full or away, or one of its executions can't be read.
+"""
 
 import asyncio
 import logging
@@ -127,7 +130,10 @@ def test_while_large_values_cannot_be_read_only_who_needs_them_waits() -> None:
 def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each question may take as long as a connection that nobody answers, and all others wait for it."""
+    """Each query may take as long as a connection that isn't answered.
+
+    All others wait for it.
+    """
     asked = 0
 
     async def slow(_: Blob) -> bytes:

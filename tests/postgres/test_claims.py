@@ -1,4 +1,7 @@
-"""Who may run a partition, where there are two servers of the hot store: one at a time, decided by compare and set."""
+"""Claims of partitions, where there are two servers of the hot store.
+
+One server at a time may run a partition, decided by compare and set.
+"""
 
 import asyncio
 

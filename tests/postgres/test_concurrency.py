@@ -1,4 +1,7 @@
-"""Several API processes at once: here several stores, each with connections of its own, on one database."""
+"""Several API processes at once.
+
+Here these are several stores, each with connections of its own, on one database.
+"""
 
 import asyncio
 from collections import Counter

@@ -180,7 +180,10 @@ async def test_what_has_begun_no_longer_waits_whatever_its_record_says(
 
 @with_store
 async def test_an_execution_without_a_row_gets_one_from_its_copy(store: PostgresColdStore) -> None:
-    """Its row is gone because an older copy of the database was put back; nobody else knows of it any more."""
+    """Its row is gone because an older copy of the database was restored.
+
+    Nothing else has a record of it any more.
+    """
     lost = copy_of("lost", COMPLETED, 3, dead_letters=[dead_letter("lost")])
     told = record("lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17})
     told.retry_of, told.idempotency = "first", ["key-1", "order-17", "hash"]

@@ -1,4 +1,7 @@
-"""Large values in an object store: retention deletes them there when nothing names them any more."""
+"""Large values in an object store.
+
+Retention deletes them there when nothing refers to them any more.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ from tests.waiting import until
 
 DAY = 86400.0
 BEFORE = 100 * DAY
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO blobs%'"
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+    "AND query LIKE '%INSERT INTO blobs%'"
+)
 
 
 class SlowObjects(ObjectBlobs):

@@ -1,4 +1,7 @@
-"""A server that is away, stops in between, refuses to write or doesn't answer: a clear error, and no hang."""
+"""A server that is away, stops in between, refuses to write or doesn't answer.
+
+There is a clear error, and no hang.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -86,7 +89,10 @@ async def test_a_read_whose_connection_breaks_is_made_again_and_a_write_is_not(
     with psycopg.connect(_url(store), autocommit=True) as other:
 
         def end_whoever_waits() -> bool:
-            waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
+            waiting = (
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+                "AND wait_event = 'advisory'"
+            )
             found = other.execute(waiting).fetchall()
             for (pid,) in found:
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
@@ -148,7 +154,10 @@ def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(
 def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_until_it_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Half-open: what is sent goes nowhere, nobody hangs up, and new connections are accepted and say nothing."""
+    """Half-open: what is sent goes nowhere, and the connection stays open.
+
+    New connections are accepted and silent.
+    """
     monkeypatch.setattr(database, "CALL_SECONDS", 0.3)
     monkeypatch.setattr(database, "CANCEL_SECONDS", 0.2)
     monkeypatch.setattr(database, "CONNECT_SECONDS", 0.3)

@@ -1,4 +1,7 @@
-"""Forgetting: what ended long ago goes with all that belongs to it, and nothing that is still needed."""
+"""Retention: old executions go with everything that belongs to them.
+
+Nothing goes that is still needed.
+"""
 
 import asyncio
 import hashlib
@@ -220,7 +223,10 @@ async def _age_blobs(store: PostgresColdStore, at: float) -> None:
         connection.execute("UPDATE blobs SET used_at = %s", (at,))
 
 
-WAITING_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+WAITING_FOR_A_LOCK = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+    "AND datname = current_database()"
+)
 
 
 @with_store

@@ -1,4 +1,7 @@
-"""Any text is kept and found, also what PostgreSQL's own text can't hold or an index is too small for."""
+"""Any text is stored and found.
+
+Also what PostgreSQL's own text can't hold, or what is too large for an index.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st

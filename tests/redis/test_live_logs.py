@@ -1,4 +1,7 @@
-"""Logs of running tasks in Redis: they go by themselves, and never take the memory that outcomes need."""
+"""Logs of running tasks in Redis.
+
+They expire by themselves, and never take the memory that outcomes need.
+"""
 
 import asyncio
 

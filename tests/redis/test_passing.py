@@ -1,4 +1,7 @@
-"""Tasks that a worker without their handler passes over: each moves once, and nothing of it stays behind."""
+"""Tasks that a worker without their handler passes on.
+
+Each moves once, and nothing of it stays behind.
+"""
 
 import asyncio
 from typing import Any

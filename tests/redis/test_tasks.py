@@ -231,9 +231,7 @@ def test_a_server_that_has_forgotten_its_scripts_is_told_them_again() -> None:
     asyncio.run(scenario())
 
 
-def test_an_outcome_of_a_task_that_was_taken_back_is_dropped_before_the_worker_has_heard_of_it() -> (
-    None
-):
+def test_an_outcome_of_a_reclaimed_task_is_dropped_before_the_worker_has_heard_of_it() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
             (given,) = await stores.hand_out("a")

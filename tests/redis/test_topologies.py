@@ -1,4 +1,7 @@
-"""A Redis whose node dies is served by another one: a cluster, and a master that Sentinels watch."""
+"""A Redis whose node dies is served by another one.
+
+A cluster, and a master that Sentinels watch.
+"""
 
 import asyncio
 

@@ -7,7 +7,10 @@ from tests.redis.stores_under_test import open_stores
 
 
 def test_a_wakeup_between_a_fetch_and_its_empty_answer_is_kept() -> None:
-    """The fetch and the reading of wake-ups have connections of their own, so the answers may come in any order."""
+    """The replies to a fetch and to reading wake-ups may come in any order.
+
+    Each has a connection of its own.
+    """
 
     async def scenario() -> None:
         async with open_stores() as stores:

@@ -1,4 +1,7 @@
-"""The sandbox: one job at a time in each process, and limits that nothing in a job can get around."""
+"""The sandbox: one job at a time in each process.
+
+Its limits hold, whatever a job does.
+"""
 
 from __future__ import annotations
 
@@ -204,8 +207,10 @@ def test_a_child_ends_with_the_process_that_started_it():
         "import asyncio, os, sys\n"
         "from penstock.sandbox import Job, SandboxPool, call\n"
         "async def work():\n"
-        "    pool = SandboxPool(processes=1, seconds=5, memory_bytes=2**26, answer_bytes_max=1000)\n"
-        "    print((await call(pool, Job('tests.sandbox.jobs:say_who', []))).decode(), flush=True)\n"
+        "    pool = SandboxPool(processes=1, seconds=5, memory_bytes=2**26, "
+        "answer_bytes_max=1000)\n"
+        "    answer = await call(pool, Job('tests.sandbox.jobs:say_who', []))\n"
+        "    print(answer.decode(), flush=True)\n"
         "    sys.stdin.read()\n"
         "asyncio.run(work())\n"
     )

@@ -13,8 +13,12 @@ from tests.servers import database_url
 from tests.waiting import let_others_run, until
 
 OLD = """
-    INSERT INTO executions (created_at, ended_at, revision, generation, partition, version, id, workflow, state, intent)
-    VALUES (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''), (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')
+    INSERT INTO executions (
+        created_at, ended_at, revision, generation, partition, version, id, workflow, state, intent
+    )
+    VALUES
+        (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''),
+        (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')
 """
 
 

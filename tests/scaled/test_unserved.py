@@ -1,4 +1,7 @@
-"""What nobody runs is visible at once: in /health, on the node, in the list of queues; on every store."""
+"""Tasks that no worker serves are visible at once.
+
+In /health, on the node, in the list of queues; on every store.
+"""
 
 from __future__ import annotations
 

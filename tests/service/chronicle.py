@@ -1,4 +1,7 @@
-"""A real store whose history a test writes, commit by commit, as the owner of its only partition does."""
+"""A real store whose history a test writes, commit by commit.
+
+As the owner of its only partition does.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from penstock.stores.sqlite import SqliteStores
 
 
 class Watched:
-    """A cold store that counts what is asked of it; a test may do something before or after a reading."""
+    """A cold store that counts its calls.
+
+    A test may do something before or after a read.
+    """
 
     def __init__(self, cold: Any) -> None:
         self._cold = cold

@@ -1,4 +1,7 @@
-"""A commit feed of several partitions in memory, as a store with partitions has it: capped, and read in any interleaving."""
+"""A commit feed of several partitions in memory.
+
+As in a store with partitions, it is capped, and read in any interleaving.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ class FeedPartitions:
         self._last: dict[str, int] = {}
 
     def commit(self, partition: int, *, parts: int = 1, lines: int = 1) -> None:
-        """Of executions that are at home in this partition; now and then of none that anybody could read about."""
+        """Commit lines of executions of this partition.
+
+        Now and then of an execution that no reader can look up.
+        """
         self._ends[partition] += self._luck.randrange(1, 4)
         for number in range(parts):
             name = f"{partition}/{number}"

@@ -1,4 +1,7 @@
-"""A store is not filled without end: beyond a limit, what is new is refused until some of it is done."""
+"""A store is not filled without end.
+
+Beyond a limit, starts are refused until some executions have ended.
+"""
 
 from __future__ import annotations
 

@@ -48,10 +48,16 @@ def test_totals_and_series_have_every_state_and_every_bucket() -> None:
 
 def test_workflows_that_fail_most_often_come_first_then_those_that_are_started_most() -> None:
     rows = [
-        row("fine", "COMPLETED", 0, 5), row("busy", "COMPLETED", 0, 50), row("new", "RUNNING", 2, 7),
-        row("bad", "FAILED", 0, 1), row("bad", "COMPLETED", 1, 2), row("bad", "CANCELLED", 1, 9),
-        row("bad", "PAUSED", 1, 1), row("worse", "FAILED", 1, 1), row("worse", "FAILED", 2, 1),
-    ]  # fmt: skip
+        row("fine", "COMPLETED", 0, 5),
+        row("busy", "COMPLETED", 0, 50),
+        row("new", "RUNNING", 2, 7),
+        row("bad", "FAILED", 0, 1),
+        row("bad", "COMPLETED", 1, 2),
+        row("bad", "CANCELLED", 1, 9),
+        row("bad", "PAUSED", 1, 1),
+        row("worse", "FAILED", 1, 1),
+        row("worse", "FAILED", 2, 1),
+    ]
     found = charts.workflows(rows)
     assert [each["workflow"] for each in found] == ["worse", "bad", "busy", "new", "fine"]
     assert found[1] == {

@@ -54,7 +54,7 @@ class Wire:
 
 
 class Elsewhere:
-    """A store that an orchestrator in another process writes, and a service that only subscribes to it."""
+    """A store that another process writes, and a service that only subscribes to it."""
 
     def __init__(self, chronicle: Chronicle) -> None:
         self.chronicle, self.wire = chronicle, Wire()
@@ -124,9 +124,7 @@ def test_who_waits_is_told_of_an_end_that_another_process_recorded() -> None:
     elsewhere(scenario)
 
 
-def test_an_end_between_the_reading_of_the_store_and_the_beginning_of_the_subscription_is_found() -> (
-    None
-):
+def test_an_end_between_reading_the_store_and_subscribing_is_found() -> None:
     async def scenario(place: Elsewhere) -> None:
         place.wire.open.clear()
         waiting = asyncio.create_task(place.service.executions.end("a"))

@@ -111,7 +111,7 @@ def test_an_id_whose_partition_was_trimmed_is_refused_before_the_stream_begins()
             partitions.commit(1)
         with pytest.raises(NoSuchEvent, match="isn't kept any more"):
             await client.read(1)
-        # the other partition has lost nothing, and what was lost is known to a reader that has had it
+        # the other partition has lost nothing, and a reader that has had what was lost goes on
         newest = await partitions.commits_end()
         client.last = f"0-{newest[1]}"
         await client.read(3)
@@ -119,9 +119,7 @@ def test_an_id_whose_partition_was_trimmed_is_refused_before_the_stream_begins()
     asyncio.run(scenario())
 
 
-def test_a_reader_whose_partition_is_trimmed_while_it_sleeps_is_told_and_misses_nothing_silently() -> (
-    None
-):
+def test_a_reader_whose_partition_is_trimmed_while_it_sleeps_misses_nothing_silently() -> None:
     async def scenario() -> None:
         partitions = FeedPartitions(2, random.Random(1), retained=5)
         live_events = live_events_of(partitions, waiting_max=3)
@@ -144,7 +142,10 @@ def test_a_reader_whose_partition_is_trimmed_while_it_sleeps_is_told_and_misses_
 
 
 async def _random_clients(luck: random.Random) -> None:
-    """Clients that come, pause, are cut off in the middle of a part and come back, while all partitions go on."""
+    """Clients that come, pause, are cut off in the middle and come back.
+
+    All partitions go on meanwhile.
+    """
     partitions = FeedPartitions(luck.randrange(1, 5), luck)
     live_events = live_events_of(partitions, waiting_max=luck.choice([4, 30, 2000]))
     count = len(await partitions.commits_end())

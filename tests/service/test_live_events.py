@@ -1,4 +1,7 @@
-"""Live events from the history: every line once and in order, whatever happens between the store and the reader."""
+"""Live events from the history.
+
+Every line once and in order, whatever happens between the store and the reader.
+"""
 
 from __future__ import annotations
 
@@ -482,7 +485,10 @@ def test_a_reader_cancelled_at_any_moment_leaves_nothing_behind(kind: str) -> No
 
 
 async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
-    """Readers that come, pause, go and come back with their last id, while commits happen that readers are told of or not."""
+    """Readers that come, pause, go and come back with their last id.
+
+    Meanwhile there are commits, of which readers are notified or not.
+    """
     await chronicle.record_intents("a", "b")
     got: dict[str, list[int]] = {"follow": [], "everything": []}
     last: dict[str, str] = {"follow": "0", "everything": "0"}

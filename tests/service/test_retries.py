@@ -1,4 +1,7 @@
-"""Retry of a finished execution, over the stores: who may, once, what the new execution has of the old one."""
+"""Retry of a finished execution, over the stores.
+
+When it is allowed, that it happens once, and what the new execution takes over from the old one.
+"""
 
 import asyncio
 from typing import Any

@@ -1,4 +1,7 @@
-"""Random workflows × random failures, retried until nothing is left: the chain ends as if nothing had ever failed."""
+"""Random workflows × random failures, retried until nothing is left.
+
+The chain ends as if nothing had ever failed.
+"""
 
 from __future__ import annotations
 

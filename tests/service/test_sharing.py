@@ -1,4 +1,7 @@
-"""Answers that are shared: one computation for all who ask at once, cached for a moment, never a failure."""
+"""Shared answers: one computation for all concurrent callers.
+
+The answer is cached for a moment; a failure never is.
+"""
 
 from __future__ import annotations
 

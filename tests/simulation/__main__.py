@@ -1,4 +1,6 @@
-"""`python -m tests.simulation --seeds 5000`: many seeds, the faults counted, each violation with its seed.
+"""`python -m tests.simulation --seeds 5000`: run many seeds.
+
+Faults are counted, and each violation is printed with its seed.
 
 Each is run in two worlds: one store, and a hot and a cold one that are two.
 """

@@ -1,4 +1,7 @@
-"""What must be true, whatever happened: looked at from outside, in the handlers' notes and the store's records."""
+"""What must be true, whatever happened.
+
+It is read from outside: from the handlers' notes and the store's records.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,10 @@ class Story:
             self._outcomes[line.node_id] += 1
 
     def _count_loss(self, line: Any) -> None:
-        """The first worker that dies never takes a node's last attempt; one that is stopped takes none."""
+        """The first worker that dies never takes a node's last attempt.
+
+        A worker that is stopped takes none.
+        """
         if line.reason == "interrupted":
             self._spared[line.node_id] += 1
             return

@@ -43,7 +43,10 @@ def test_no_seed_breaks_a_guarantee_where_the_hot_store_loses_its_data_or_goes_b
 
 @pytest.mark.parametrize("seed", [747, 1089, 1261, 1877, 2739, 2801, 4491])
 def test_seeds_that_once_found_something_find_it_no_more(seed: int) -> None:
-    """A task given to a worker that was already declared dead; two owners that waited for one inbox."""
+    """Seeds that once found bugs.
+
+    A task given to a worker that was already declared dead; two owners that waited for one inbox.
+    """
     assert simulate(seed)[0] == []
 
 

@@ -1,4 +1,4 @@
-"""Hot and cold as two stores, in memory: what `stores.tiering` says, as plainly as it can be written.
+"""Hot and cold as two stores, in memory: the plainest form of `stores.tiering`.
 
 The hot one is `MemoryHotStore` with an outbox and a mark; the cold one has rows of its own, which
 hear only what is copied to them. `Image` is all that the hot one has, so that it can be lost or

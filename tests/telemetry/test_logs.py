@@ -1,4 +1,7 @@
-"""Logs: one record is one line, whoever wrote it and whatever is in it; lines of an attempt say whose they are."""
+"""Logs: one record is one line, whatever logged it and whatever is in it.
+
+Lines of an attempt name the attempt.
+"""
 
 import asyncio
 import io
@@ -18,7 +21,8 @@ from penstock.worker.context import Context
 from tests.contract.worker_harness import EXECUTION, WorkerHarness, output_of
 
 HOSTILE = (
-    'a\n{"level":"info","event":"forged"}\r2026-01-01T00:00:00.000Z [info     ] forged\x1b[2J\x1b]0;title\x07'
+    'a\n{"level":"info","event":"forged"}\r2026-01-01T00:00:00.000Z [info     ] '
+    "forged\x1b[2J\x1b]0;title\x07"
     "\x85\u2028\u2029\x9b31m\x7f\u202e\x00\ud800 end"
 )
 ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e\ud800-\udfff]")

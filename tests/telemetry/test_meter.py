@@ -1,4 +1,7 @@
-"""What the orchestrator's parts count: commits with their times, lost tasks, executions that the sweeper found."""
+"""What the orchestrator's parts count.
+
+Commits with their times, lost tasks, executions that the reconciler found.
+"""
 
 import asyncio
 

@@ -1,4 +1,7 @@
-"""Metrics: exact counts of what an engine did, as Prometheus reads them; and labels that documents can't multiply."""
+"""Metrics: exact counts of what an engine did, as Prometheus reads them.
+
+Documents can't multiply the labels.
+"""
 
 import asyncio
 import math

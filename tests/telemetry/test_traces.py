@@ -1,4 +1,7 @@
-"""Traces: the request's trace id reaches the outgoing call, with spans in between where somebody collects them."""
+"""Traces: the request's trace id reaches the outgoing call.
+
+With spans in between, if there is a collector.
+"""
 
 import asyncio
 import subprocess
@@ -311,7 +314,8 @@ def test_a_process_without_tracing_does_not_even_import_it() -> None:
 import sys, penstock
 from penstock.telemetry import traces
 heavy = {"opentelemetry", "structlog", "prometheus_client"}
-print(traces.active_tracer(), traces.outgoing() == "", sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
+imported = {name.partition(".")[0] for name in sys.modules}
+print(traces.active_tracer(), traces.outgoing() == "", sorted(heavy & imported))
 """
     assert in_a_process(code) == "None True []\n"
 

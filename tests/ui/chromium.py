@@ -1,7 +1,8 @@
-"""A real Chromium, wherever this machine gets one: the system's, else Playwright's own download, else Debian's package.
+"""A real Chromium: the system's, else Playwright's own download, else Debian's package.
 
-There is always one, or the tests fail: a page that nobody has looked at isn't tested. The headless shell comes first:
-it is the same engine without a browser's windows and toolbars, which cost as much to draw as the page itself.
+There is always one, or the tests fail: a page that nobody has looked at isn't tested. The headless
+shell comes first: it is the same engine without a browser's windows and toolbars, which cost as
+much to draw as the page itself.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ def _of_debian() -> str:
         )
     found = _of_the_system()
     assert found, (
-        "there is no Chromium, and none could be installed: install one, or name it in TEST_CHROMIUM"
+        "there is no Chromium, and none could be installed: install one, or name it in "
+        "TEST_CHROMIUM"
     )
     return found
 

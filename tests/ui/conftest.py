@@ -1,4 +1,7 @@
-"""A browser for the tests of a module, and for each test a page of its own that tells of everything that goes wrong."""
+"""A browser for the tests of a module, and a browser page for each test.
+
+The page reports everything that goes wrong.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page and a server that goes away: it says so, comes back by itself, and has missed nothing."""
+"""The UI and a server that goes away.
+
+The UI says so, comes back by itself, and has missed nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The list of executions: filtered by its address, live, worked with by keys, and many controlled at once."""
+"""The list of executions.
+
+Filtered by its address, live, used with keys, and many controlled at once.
+"""
 
 from __future__ import annotations
 

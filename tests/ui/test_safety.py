@@ -1,4 +1,7 @@
-"""Whatever ids, outputs, errors and logs hold, it is text: nothing of it runs, and nothing of it is loaded."""
+"""Whatever ids, outputs, errors and logs hold, it is text.
+
+Nothing of it runs, and nothing of it is loaded.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +117,9 @@ def test_the_page_runs_no_script_but_its_own(context: BrowserContext, service: R
     refused: list[str] = page.evaluate(
         """async () => {
           const refused = [];
-          document.addEventListener('securitypolicyviolation', (event) => refused.push(event.effectiveDirective));
+          document.addEventListener('securitypolicyviolation', (event) => {
+            refused.push(event.effectiveDirective);
+          });
           const inline = document.createElement('script');
           inline.textContent = 'window.hacked = 1';
           document.body.append(inline);

@@ -1,4 +1,7 @@
-"""Keys: who has none signs in; what a key doesn't allow isn't offered, and is refused by the server anyway."""
+"""API keys: a user without one signs in.
+
+What a key doesn't allow isn't offered, and is refused by the server anyway.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The pages of workflows: started by a form, compared by version, pointed at by aliases, counted by node."""
+"""The pages of workflows.
+
+Start by a form, comparison of versions, aliases, counts by node.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""No test under this folder can send a packet to another machine, whatever the code under test does."""
+"""No test in this folder can send a packet to another machine.
+
+Whatever the code under test does.
+"""
 
 import asyncio.selector_events
 import ipaddress
@@ -13,7 +16,10 @@ BaseLoop = asyncio.selector_events.BaseSelectorEventLoop
 
 @pytest.fixture(autouse=True)
 def connections(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The addresses that asyncio was told to connect to; those outside loopback are recorded and not connected."""
+    """The addresses that asyncio was told to connect to.
+
+    Those outside loopback are recorded and not connected.
+    """
     tried: list[str] = []
     connect, lookup = BaseLoop.sock_connect, socket.getaddrinfo
 

@@ -1,4 +1,7 @@
-"""The process beside a worker, and the watch over its loop: when they speak, and when they must be silent."""
+"""The process beside a worker, and the watch over its loop.
+
+When they send heartbeats, and when they must be silent.
+"""
 
 from __future__ import annotations
 

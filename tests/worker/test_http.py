@@ -189,7 +189,8 @@ class TestTheConfig:
                 {"mehtod": "GET"},
                 (
                     "the config has no key 'mehtod'; did you mean 'method'? "
-                    "(known: url, method, headers, params, body, json, timeout_seconds, expect_status)"
+                    "(known: url, method, headers, params, body, json, timeout_seconds, "
+                    "expect_status)"
                 ),
             ),
             ({"url": 7}, "url must be text, such as 'https://api.example.com/users'"),
@@ -421,7 +422,8 @@ class TestTheNetwork:
         with pytest.raises(Retryable) as raised:
             asyncio.run(call({"url": f"http://joe:pw@127.0.0.1:{port}/x?token=abc"}))
         assert str(raised.value).startswith(
-            f"GET http://127.0.0.1:{port}/x: no connection to '127.0.0.1' port {port}: Connect call failed"
+            f"GET http://127.0.0.1:{port}/x: no connection to '127.0.0.1' port {port}: Connect "
+            "call failed"
         )
         assert raised.value.detail == {"url": f"http://127.0.0.1:{port}/x?token=***"}
         assert raised.value.category == "http"
@@ -626,8 +628,8 @@ class TestRedirects:
 
         text, other = asyncio.run(scenario())
         assert (
-            f"answered {status}, a redirect to {other.url}, and a body isn't sent on to another host"
-            in text
+            f"answered {status}, a redirect to {other.url}, and a body isn't sent on to another "
+            "host" in text
         )
         assert (other.requests, CANARY in text) == ([], False)
 
@@ -792,7 +794,7 @@ class TestAddresses:
         "security", "a host name that resolves to another address when it is resolved again"
     )
     def test_that_change_between_check_and_connection_gain_nothing(self, connections):
-        """The name means an allowed address when it is checked, and another one when it is asked again."""
+        """The name resolves to an allowed address when it is checked, and then to another."""
         dns = FakeDns(["127.0.0.1"], ["127.0.0.2"])
 
         async def scenario() -> Any:

@@ -1,4 +1,4 @@
-"""What a handler has logged so far can be read while it runs; and that costs short tasks nothing."""
+"""The log lines of a running handler can be read; short tasks pay nothing for it."""
 
 from __future__ import annotations
 

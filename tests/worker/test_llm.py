@@ -156,7 +156,10 @@ class TestResponseSchema:
             ),
             (
                 '{"age": 200}',
-                "the reply doesn't fit response_schema: age: 200 is greater than the maximum of 150",
+                (
+                    "the reply doesn't fit response_schema: "
+                    "age: 200 is greater than the maximum of 150"
+                ),
             ),
         ],
     )
@@ -235,7 +238,8 @@ class TestProviders:
     def test_without_a_key_say_which_variable_to_set(self):
         assert refused(ASK, Settings()) == (
             "the LLM provider 'default' has no API key: "
-            "set PENSTOCK_LLM_API_KEY in the worker's environment, or use --mock (PENSTOCK_MOCK_SERVICES=1)"
+            "set PENSTOCK_LLM_API_KEY in the worker's environment, or use --mock "
+            "(PENSTOCK_MOCK_SERVICES=1)"
         )
         settings = Settings(
             llm_providers={"my-openai": LlmProvider()}, llm_default_provider="my-openai"
@@ -269,11 +273,15 @@ class TestProviders:
             llm_providers={"default": LlmProvider("http://127.0.0.1:1/v1", KEY, ("llama3", "qwen"))}
         )
         assert refused({**ASK, "model": "lama3"}, settings) == (
-            "the LLM provider 'default' has no model 'lama3'; did you mean 'llama3'? (known: llama3, qwen)"
+            "the LLM provider 'default' has no model 'lama3'; did you mean 'llama3'? "
+            "(known: llama3, qwen)"
         )
 
     def test_may_be_on_a_private_address_which_stays_closed_to_documents(self):
-        """Also while the provider's connection is open: a pool that both share would hand it out unchecked."""
+        """Also while the provider's connection is open.
+
+        A pool that both share would hand it out unchecked.
+        """
 
         async def scenario() -> int:
             async with serving(reply("Hi!")) as server:
@@ -319,7 +327,8 @@ class TestProviders:
             {**ASK, "max_token": 7},
             (
                 "the config has no key 'max_token'; did you mean 'max_tokens'? (known: "
-                "prompt, messages, model, system, temperature, max_tokens, response_schema, provider)"
+                "prompt, messages, model, system, temperature, max_tokens, response_schema, "
+                "provider)"
             ),
         ),
     ],

@@ -1,4 +1,7 @@
-"""From what a handler returned or raised to what is reported: strict JSON, and errors that can always be stored."""
+"""From what a handler returned or raised to what is reported.
+
+Strict JSON, and errors that can always be stored.
+"""
 
 import dataclasses
 import enum

@@ -245,7 +245,11 @@ def test_a_handler_that_hangs_is_killed_at_its_timeout(tmp_path: Path) -> None:
 
 
 def test_starting_a_process_does_not_count_against_the_handlers_time() -> None:
-    """A module that takes longer to import than its handlers may run would otherwise never get to run one."""
+    """The time for importing a module isn't part of a handler's timeout.
+
+    Otherwise a module that takes longer to import than its handlers may run would never get to run
+    one.
+    """
 
     async def scenario() -> None:
         async with WorkerHarness(*_mine(), worker_processes=1) as harness:
@@ -387,7 +391,8 @@ def test_handlers_of_a_file_run_in_processes_too(tmp_path: Path) -> None:
     (tmp_path / "neighbour.py").write_text("ANSWER = 42\n", encoding="utf-8")
     file.write_text(
         "import penstock\nfrom neighbour import ANSWER\n\n"
-        "@penstock.handler('processes.from_a_file', runs_in='process')\ndef answer():\n    return ANSWER\n",
+        "@penstock.handler('processes.from_a_file', runs_in='process')\n"
+        "def answer():\n    return ANSWER\n",
         encoding="utf-8",
     )
     load_handlers([str(file)])

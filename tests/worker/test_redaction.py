@@ -21,7 +21,10 @@ SECRETS = [
     "C:\\keys\\prod.pem",
     "sk-live-0123456789abcdefABCDEF",
     "hunter22",
-    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggS\nAgEAAoIBAQC7VJTUt9Us8cKj\n-----END KEY-----",
+    (
+        "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggS\n"
+        "AgEAAoIBAQC7VJTUt9Us8cKj\n-----END KEY-----"
+    ),
 ]
 
 
@@ -178,7 +181,7 @@ def test_nothing_is_hidden_in_what_has_no_secret():
     ],
 )
 def test_the_time_grows_with_the_text_and_not_faster(unit):
-    """Ten times the text takes about ten times as long; were it a hundred times, this would show it."""
+    """Ten times the text takes about ten times as long, not a hundred times."""
 
     def seconds(size: int) -> float:
         text = unit * (size // len(unit))

@@ -326,7 +326,10 @@ def test_a_handler_that_swallows_every_cancellation_costs_neither_the_slot_nor_t
 
 
 def test_a_task_that_waits_for_a_thread_is_not_running_yet() -> None:
-    """Its time starts with its handler: otherwise a worker with more slots than threads times out what it never ran."""
+    """An attempt's time starts with its handler.
+
+    Otherwise a worker with more slots than threads times out what it never ran.
+    """
     release = threading.Event()
     called = []
 

@@ -1,4 +1,7 @@
-"""Slots, stops, heartbeats and outages: what a worker does with its tasks, whatever their handlers do."""
+"""Slots, stops, heartbeats and outages.
+
+What a worker does with its tasks, whatever their handlers do.
+"""
 
 import asyncio
 import threading
@@ -28,7 +31,10 @@ async def hangs() -> None:
 
 
 class Queue:
-    """The store's queue, with faults: each named call fails as often as it says, before it does anything."""
+    """The store's queue, with faults.
+
+    Each named call fails as often as it says, before it does anything.
+    """
 
     def __init__(self, stores: MemoryStores, **failures: int) -> None:
         self._stores, self.failures = stores, failures
@@ -418,7 +424,10 @@ def test_the_store_is_told_before_a_handler_is_called() -> None:
 
 
 def idle_in_a_process() -> None:
-    """Not registered, so its process refuses it; that it was about to be called is all that counts here."""
+    """The handler is not registered, so its process refuses it.
+
+    That it was about to be called is all that counts here.
+    """
 
 
 def test_a_task_that_waits_for_a_thread_is_not_said_to_have_begun() -> None:

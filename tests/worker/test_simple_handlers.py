@@ -137,7 +137,10 @@ class TestTransform:
         [
             (
                 "a.n +",
-                "the expression 'a.n +' can't be read: Syntax error: mismatched input '<EOF>' expecting ",
+                (
+                    "the expression 'a.n +' can't be read: Syntax error: mismatched input '<EOF>' "
+                    "expecting "
+                ),
             ),
             (
                 "zz.n",
@@ -303,8 +306,12 @@ class TestBuiltin:
 
     def test_costs_no_large_import(self):
         code = (
-            "import sys; from penstock.config import Settings; from penstock.worker.handlers import builtin;"
-            "builtin(Settings()); print({'aiohttp', 'yarl', 'cel_expr_python', 'jsonschema_rs'} & sys.modules.keys())"
+            "import sys\n"
+            "from penstock.config import Settings\n"
+            "from penstock.worker.handlers import builtin\n"
+            "builtin(Settings())\n"
+            "large = {'aiohttp', 'yarl', 'cel_expr_python', 'jsonschema_rs'}\n"
+            "print(large & sys.modules.keys())\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
