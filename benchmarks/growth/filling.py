@@ -20,8 +20,9 @@ from penstock.stores.postgres.intents import COLUMNS, TYPES
 CHUNK = 20_000
 PER_SECOND = 10_000
 LONG_AGO_SECONDS = 40 * 3600
-"""A copy is so much older than its model, and each of a million copies a tenth of a second younger
-than the last.
+"""How much older the first copy is than its model.
+
+Each of a million copies is a tenth of a second younger than the last.
 """
 STEP = 1000
 Row = tuple[Any, ...]

@@ -17,8 +17,9 @@ from typing import Any
 
 Found = dict[str, float]
 BETWEEN = ("wall", "cpu", "hop")
-"""What ratios are made of: µs per task of many diamonds at once, CPU and wall, and µs per node of a
-chain.
+"""The figures that ratios are computed from.
+
+µs per task of many diamonds at once, CPU and wall, and µs per node of a chain.
 """
 
 

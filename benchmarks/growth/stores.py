@@ -53,9 +53,8 @@ class Embedded:
 
     async def start(self, document: Document, count: int) -> None:
         await self._engine.plan_for(document)
-        self._engine.worker.queues.discard(
-            tasks.NOBODY
-        )  # the embedded worker serves whatever a workflow names
+        # the embedded worker serves whatever a workflow names
+        self._engine.worker.queues.discard(tasks.NOBODY)
         await submit(self._engine.service.submissions, await self._engine.plan_for(document), count)
 
     async def waiting(self) -> tuple[int, int]:

@@ -2,10 +2,11 @@
 
 Prints a line of JSON for each workload.
 
-In an environment of its own (`pip install apache-airflow psycopg2-binary asyncpg`): `python
-benchmarks/peers/airflow_dag.py postgresql://… [WORKLOAD …]`. Scheduler, DAG processor and API
-server are processes, as in every Airflow; a task is a process, too. Runs are asked for over its
-API; their times are those that Airflow recorded.
+In an environment of its own (`pip install apache-airflow psycopg2-binary asyncpg`):
+`python benchmarks/peers/airflow_dag.py postgresql://… [WORKLOAD …]`.
+
+Scheduler, DAG processor and API server are processes, as in every Airflow; a task is a process,
+too. Runs are requested over its API; their times are those that Airflow recorded.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ from yardstick import FAN, LIGHT_SECONDS, Measured, answer, bare
 
 CHAIN, DIAMONDS, SUBMISSIONS, LIGHT = 10, 5, 3, 5
 DEPTH, WIDTH = 2, 10
-"""Of 100 hops, 500 diamonds, 20 submissions, 40 light tasks and 100 × 100 nodes: a task takes
-seconds here.
+"""Smaller workloads than the others have, because a task takes seconds here.
+
+The others have 100 hops, 500 diamonds, 20 submissions, 40 light tasks and 100 × 100 nodes.
 """
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.1

@@ -38,8 +38,9 @@ from yardstick import (
 
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.002
-"""How often a result is looked for: taskiq has no other way, and its default of 0.2 s would be all
-that is measured.
+"""How often a result is polled: taskiq has no other way.
+
+With its default of 0.2 s the polling would be all that is measured.
 """
 LOOKS_PER_SECOND = 5000
 """By all who wait together: more would be all that Redis does."""

@@ -50,8 +50,9 @@ LOOK_SECONDS = 0.05
 SOON_DEAD = {"HEARTBEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": "5", "REAPER_SECONDS": "0.5"}
 """For the short size of a test in which workers die: by the defaults it is noticed after 15 s."""
 SOON_COPIED = {"CHECKPOINT_SECONDS": "2"}
-"""For the short size of a test that waits until PostgreSQL has copies of what runs: by the default
-up to 10 s.
+"""For the short size of a test that waits for checkpoints in PostgreSQL.
+
+By the default they take up to 10 s.
 """
 READY = re.compile(r"^(?:the API at )?(\S+) is ready;", re.MULTILINE)
 HEALTH = re.compile(r"health and metrics at (http://[\w.:]+)")

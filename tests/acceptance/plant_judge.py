@@ -26,9 +26,7 @@ SELECT = "SELECT id, state, ended_at, intent, changes FROM executions LEFT JOIN 
 LOST = "lost"
 SHOWN = 10
 LEFTOVER_SECONDS = 40.0
-"""The last workers that died are noticed after 15 s, when nobody waits for their tasks any more
-either.
-"""
+"""How long leftovers may stay: the last workers that died are noticed after 15 s only."""
 
 
 @dataclass

@@ -62,9 +62,8 @@ def note_large_call(_config: Any, ctx: penstock.Context) -> dict[str, Any]:
 @penstock.handler("poison")
 def poison(_config: Any, ctx: penstock.Context) -> None:
     note("handlers", f"{ctx.execution_id} {ctx.node_id} {ctx.attempt}")
-    threading.Event().wait(
-        0.2
-    )  # what ran before it is on disk by then: a result that is lost costs an attempt
+    # what ran before it is on disk by then: a result that is lost costs an attempt
+    threading.Event().wait(0.2)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -177,9 +176,8 @@ async def fill_the_disk() -> None:
     async with engine() as running:
         await accept(running, range(20), lambda _: LARGE)
         size = (FOLDER / "store.db-wal").stat().st_size
-        resource.setrlimit(
-            resource.RLIMIT_FSIZE, (size // 2, hard_limit)
-        )  # it has its full size from the start
+        # it has its full size from the start
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, hard_limit))
         refused = 0
         for number in range(20, 400):
             try:

@@ -22,9 +22,7 @@ from tests.waiting import until
 
 SOAK_SECONDS = 7.0
 MORE_FILES = 30
-"""That a role may have open when it has been through everything: connections that it keeps for the
-next time.
-"""
+"""How many more files a role may have open at the end: idle connections."""
 FIXED = {
     "lease",
     "inbox",

@@ -235,9 +235,8 @@ def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fau
                 before = int(await total(it, "rebuilds_total"))
                 document = works.chain(length, "work_pause", config={"seconds": 1})
                 ids = await client.submit(document, count)
-                for seconds in range(
-                    4, 24
-                ):  # some end meanwhile: PostgreSQL hears of each from one master
+                # some end meanwhile: PostgreSQL hears of each from one master
+                for seconds in range(4, 24):
                     ending = works.chain(seconds, "work_pause", config={"seconds": 0.5})
                     await client.submit(ending, count // 4)
                 await until(lambda: begun(it, ids) == count, "all of them run")
@@ -258,9 +257,8 @@ def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fau
                     "are there two masters" in role.said() for role in it.running("orchestrator")
                 )
                 fault.shows(executions=count, rebuilds=rebuilds)
-                if (
-                    fault.is_full
-                ):  # a worker looks only twice a minute for tasks that it was given unnoticed
+                # a worker looks only twice a minute for tasks that it was given unnoticed
+                if fault.is_full:
                     await everything_ends(it, client, fault)
                 assert not (found := complaints(it)), found[0]
 

@@ -169,9 +169,7 @@ QUICK_TIMES: dict[str, Any] = {
 DEFAULT_DEAD_SECONDS = Timing().worker_dead_seconds
 
 
-def test_with_quick_heartbeats_a_killed_workers_task_runs_again_long_before_the_default_time() -> (
-    None
-):
+def test_with_quick_heartbeats_a_killed_workers_task_soon_runs_again() -> None:
     async def main(it: Plant) -> tuple[dict[str, Any], float]:
         async with it.client() as client:
             (dying,) = it.start("worker", "--queues", DYING, **QUICK_TIMES)

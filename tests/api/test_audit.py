@@ -167,9 +167,8 @@ def test_a_call_that_fails_leaves_a_line_with_its_answer():
         assert (await site.call("POST", "/api/v1/executions")).status == 409
         assert [line.status for line in site.cold.lines] == [409]
         site = with_route("POST", "/api/v1/executions", broken)
-        with pytest.raises(
-            RuntimeError, match="a bug"
-        ):  # the framework answers 500 and lets the server log it
+        # the framework answers 500 and lets the server log it
+        with pytest.raises(RuntimeError, match="a bug"):
             await site.call("POST", "/api/v1/executions")
         assert [line.status for line in site.cold.lines] == [500]
 

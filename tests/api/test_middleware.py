@@ -74,11 +74,13 @@ def test_the_table_calls_operations_as_the_document_does():
 
 
 SPARE = {
-    ("GET", "/api/v1/workflows/{}/aliases"), ("POST", "/api/v1/workflow/{}/trigger"),
+    ("GET", "/api/v1/workflows/{}/aliases"),
+    ("POST", "/api/v1/workflow/{}/trigger"),
     ("POST", "/api/v1/workflows/trigger/{}"),
-}  # fmt: skip
-"""Rows below /api/v1 for spellings that the app doesn't have: listed, so that a route that gets
-lost is noticed.
+}
+"""Rows below /api/v1 for spellings that the app doesn't have.
+
+They are listed, so that a route that gets lost is noticed.
 """
 
 

@@ -36,9 +36,8 @@ def blobs_in(folder: Path) -> list[Path]:
 def make_old(folder: Path) -> None:
     """Everything that is in the file ended in 1970."""
     with closing(sqlite3.connect(folder / "work.db")) as connection, connection:
-        connection.execute(
-            "UPDATE executions SET ended_at = 2, created_at = 1, n = 20000"
-        )  # the only one there is
+        # there is only one execution
+        connection.execute("UPDATE executions SET ended_at = 2, created_at = 1, n = 20000")
         connection.execute("UPDATE changes SET n = 20000")
     for blob in blobs_in(folder):
         os.utime(blob, (1, 1))

@@ -117,11 +117,8 @@ def forget() -> None:
 
 
 def report(key: Key, outcome: str) -> bytes:
-    name = (
-        ID,
-        *key,
-        "w",
-    )  # the same for all workers, or states that differ in nothing else would be two
+    # the same for all workers, or states that differ in nothing else would be two
+    name = (ID, *key, "w")
     event: AnyEvent
     if outcome == SUCCEEDED:
         event = TaskSucceeded(*name, 0.0, b"{}")

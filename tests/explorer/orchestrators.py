@@ -20,9 +20,8 @@ MAY_BE_FIRST = (STARTED, codec.encode(CancelRequested(ID)))
 
 
 def steps(world: World, removed: Removed) -> Iterator[Step]:
-    if (
-        world.store.is_free and Owner() in world.owners
-    ):  # any of those that own nothing: they are all the same
+    # any of those that own nothing: they are all the same
+    if world.store.is_free and Owner() in world.owners:
         yield "an orchestrator gets the lease", partial(_acquire, world, Owner(), removed)
     for owner in world.owners:
         if owner.token:
@@ -167,9 +166,8 @@ def _restore(world: World, owner: Owner, removed: Removed) -> World:
 
 
 def _mark(world: World, owner: Owner) -> World:
-    cold = (
-        world.cold if world.budget.loss else replace(world.cold, copy=b"")
-    )  # nobody will look at it again
+    # nobody will look at it again
+    cold = world.cold if world.budget.loss else replace(world.cold, copy=b"")
     world = replace(
         world, store=replace(world.store, is_built=True, number=owner.number), cold=cold
     )

@@ -118,7 +118,9 @@ BY_NO_ROLE = (
     "TaskQueue.recall",
     "AuditLog.forget_audit",
 )
-"""PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
+"""Writes that no role passes in these tests.
+
+PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
 files.
 
 A version is put back only after PostgreSQL was put back to an older copy, and tasks are given back

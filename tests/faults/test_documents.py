@@ -160,9 +160,8 @@ def _spoilt(choose: random.Random) -> Any:
                 path[-1]
             )
         else:
-            inner[path[-1]] = copy.deepcopy(
-                choose.choice(HOSTILE)
-            )  # or one may come to stand in itself
+            # or one may come to stand in itself
+            inner[path[-1]] = copy.deepcopy(choose.choice(HOSTILE))
     return document
 
 

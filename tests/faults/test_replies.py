@@ -26,8 +26,9 @@ from tests.waiting import until
 
 ROLES = ("orchestrator", "orchestrator", "worker", "worker", "api")
 END_SECONDS = (90, 180)
-"""In `make test`, and in `make faults`, where there is more to do and one call in ten breaks a
-connection.
+"""How long until all has ended, in `make test` and in `make faults`.
+
+In `make faults` there is more to do, and one call in ten breaks a connection.
 """
 DOCUMENTS = [
     works.diamond(),

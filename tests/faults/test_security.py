@@ -123,9 +123,11 @@ def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None
         answers = asyncio.run(main(it, api.address))
         said = "\n".join(role.said() for role in it.roles)
         data_by_source = {
-            "API": answers.encode(), "logs": said.encode(), "Redis": b"\n".join(_in_redis(it)),
+            "API": answers.encode(),
+            "logs": said.encode(),
+            "Redis": b"\n".join(_in_redis(it)),
             "PostgreSQL": b"\n".join(_in_postgres(it)),
-        }  # fmt: skip
+        }
         assert b"***" in data_by_source["API"], "the handler didn't tell anything"
         assert "the token is ***" in said
         assert [where for where, data in data_by_source.items() if CANARY.encode() in data] == []

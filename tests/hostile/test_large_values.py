@@ -204,9 +204,8 @@ def test_values_out_of_60_mb_of_outputs_are_looked_up_beside_the_loop():
                     pass
             result = await handle.result()
             assert result.output == {"n": 7, "is": True}, result.error
-            assert (
-                watch.blocked_seconds < 2 * BLOCKED_SECONDS_MAX
-            )  # copies of 50 MB, here and there
+            # copies of 50 MB, here and there
+            assert watch.blocked_seconds < 2 * BLOCKED_SECONDS_MAX
 
     asyncio.run(work())
 

@@ -47,8 +47,9 @@ an execution that is timed out end in one commit.
 """
 GROWTH_TIMES_MAX = 10
 GROWTH_FREE = 40 * MIB
-"""For write-ahead logs, the probe's executions, and a config of the largest size that was built up
-by doubling.
+"""How much a store may grow in any case.
+
+By write-ahead logs, the probe's executions, and a config of the largest size, built by doubling.
 """
 BASELINE_SECONDS = 1.5
 RUN_SECONDS = 2.5

@@ -85,9 +85,8 @@ def test_tasks_go_to_the_queue_of_the_live_worker_that_started_last() -> None:
 
 def test_what_a_dead_worker_registered_decides_nothing() -> None:
     async def scenario(hall: Hall) -> None:
-        await hall.stores.cold.remember_handlers(
-            {"work": SPECIAL}
-        )  # as a worker does when it starts
+        # as a worker does when it starts
+        await hall.stores.cold.remember_handlers({"work": SPECIAL})
         await hall.worker("living", "work", work=USUAL)
         await hall.start([node("a")])
         await hall.drain(hall.owner)
@@ -160,9 +159,7 @@ def test_a_queue_that_the_document_names_is_not_left() -> None:
     in_the_hall(scenario)
 
 
-def test_a_handler_that_nobody_of_the_queue_has_fails_the_task_after_the_limit_and_not_before() -> (
-    None
-):
+def test_a_handler_that_no_worker_of_the_queue_has_fails_the_task_after_the_limit_only() -> None:
     async def scenario(hall: Hall) -> None:
         await hall.worker("old", "shared", other=USUAL)
         name = await hall.start([node("a", queue="shared", retry={"max_attempts": 30})])

@@ -152,9 +152,7 @@ def test_an_outage_of_the_store_declares_nobody_dead(monkeypatch: pytest.MonkeyP
     asyncio.run(scenario())
 
 
-def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_have_been_silent() -> (
-    None
-):
+def test_an_owner_that_takes_over_knows_for_how_long_workers_have_been_silent() -> None:
     """Time that an earlier owner has watched counts.
 
     Else the death of an orchestrator would keep a dead worker's tasks waiting for another 15 s.

@@ -82,9 +82,7 @@ def test_a_task_whose_entry_is_gone_is_left_out() -> None:
     asyncio.run(scenario())
 
 
-def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_through_heartbeats() -> (
-    None
-):
+def test_the_time_of_a_task_counts_from_its_fetch_and_goes_on_through_heartbeats() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
             (given,) = await stores.hand_out("a")
@@ -113,9 +111,8 @@ def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
                 await stores.queue.heartbeat("worker-1", ECHO, [])
             (worker,) = await stores.queue.worker_details(100)
             assert worker["heartbeats"] == 3
-            assert (
-                before - 1 <= worker["started_at"] <= after + 0.001
-            )  # times are shown in milliseconds
+            # times are shown in milliseconds
+            assert before - 1 <= worker["started_at"] <= after + 0.001
             old = b'{"queues":["echo"],"running":1,"at":1000.0}'  # as the version before said it
             await stores.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
             (worker,) = await stores.queue.worker_details(100)

@@ -159,9 +159,8 @@ def test_a_task_that_was_released_under_a_new_owner_can_be_stopped() -> None:
             await stores.commit(started("execution-2"))
             await _set_aside(stores)
             await stores.own("owner-1")
-            await stores.commit(
-                Commands("execution-2", stops=[stop(task("execution-2"))])
-            )  # it reads the streams now
+            # it reads the streams now
+            await stores.commit(Commands("execution-2", stops=[stop(task("execution-2"))]))
             await stores.commit(Commands(NAME, paused=False))
             await stores.commit(Commands(NAME, stops=[stop(given)]))
             assert await _entries(stores) == 0

@@ -172,9 +172,8 @@ def test_a_node_that_the_execution_gains_while_it_runs_appears(
     service.call(shop.let("first"))
     expect(box(page, "second")).to_have_class(having("state-running"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("RUNNING")
-    expect(box(page, "third")).to_have_class(
-        having("state-pending")
-    )  # no event names it: the graph was read again
+    # no event names it: the graph was read again
+    expect(box(page, "third")).to_have_class(having("state-pending"))
     expect(page.locator(".react-flow__edge")).to_have_count(2)
     service.call(shop.let("second"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")

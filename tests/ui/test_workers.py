@@ -100,9 +100,8 @@ def test_a_queue_that_nobody_serves_says_what_to_start(
     page: Page, caller: Caller, service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert service.engine is not None
-    monkeypatch.setattr(
-        service.engine.worker, "serve", lambda queues: None
-    )  # else it takes every queue there is
+    # else it takes every queue there is
+    monkeypatch.setattr(service.engine.worker, "serve", lambda queues: None)
     caller.start({"name": "gpu", "nodes": [node("a", "noop", queue="gpu")]})
     until_now(lambda: counts(caller).get("gpu") == (1, 0))
     open_workers(page, caller)

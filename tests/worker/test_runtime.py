@@ -285,9 +285,7 @@ def test_a_thread_that_hangs_does_not_keep_the_process_from_ending() -> None:
     assert ended.stdout == "timeout\n"
 
 
-def test_a_handler_that_swallows_its_cancellation_and_answers_late_has_timed_out_all_the_same() -> (
-    None
-):
+def test_a_handler_that_swallows_its_cancellation_and_answers_late_has_timed_out() -> None:
     async def answers_late() -> str:
         try:
             await asyncio.Event().wait()
