@@ -1,15 +1,15 @@
 """Real servers and real roles, each of which a test can kill, freeze, thaw, stop and start.
 
-    with plant() as it:
-        it.start("orchestrator", count=3)
-        it.start("worker", "--concurrency", "4", count=4)
-        async with it.client() as client:
+    with open_plant() as plant:
+        plant.start("orchestrator", count=3)
+        plant.start("worker", "--concurrency", "4", count=4)
+        async with plant.client() as client:
             await client.submit(works.diamond(), 1000)
-            it.one("worker").kill()
+            plant.one("worker").kill()
             await client.until_ended()
-        print(judge(it, client.accepted).assert_guarantees())
+        print(judge(plant, client.accepted).assert_guarantees())
 
-What the roles say is in `it.folder/logs`; the end of it is part of the message when waiting fails.
+What the roles say is in `plant.folder/logs`; its end is in the message when waiting fails.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class Plant:
     @property
     def postgres(self) -> PostgresServer:
         assert self._postgres is not None, (
-            "this plant shares its PostgreSQL: ask for plant(own_postgres=True)"
+            "this plant shares its PostgreSQL: ask for open_plant(own_postgres=True)"
         )
         return self._postgres
 
@@ -376,7 +376,7 @@ async def pass_time(seconds: float) -> None:
 
 
 @contextmanager
-def plant(
+def open_plant(
     *, own_postgres: bool = False, environ: Mapping[str, str] | None = None, **redis_options: Any
 ) -> Iterator[Plant]:
     """A plant with a Redis (AOF everysec) and a database of its own, and no roles yet.
@@ -392,6 +392,6 @@ def plant(
         if postgres is not None:
             migrate(postgres.url, PARTITIONS)
         database = postgres.url if postgres else database_url(PARTITIONS)
-        it = Plant(folder, server, database, postgres, environ or {})
-        stack.callback(it.close)
-        yield it
+        plant = Plant(folder, server, database, postgres, environ or {})
+        stack.callback(plant.close)
+        yield plant

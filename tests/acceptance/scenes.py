@@ -43,12 +43,12 @@ class Scene(NamedTuple):
 def play(
     fault: Fault, opened: AbstractContextManager[Plant], act: Callable[[Scene], Awaitable[None]]
 ) -> None:
-    with opened as it:
-        (api,) = begin(it, apis=1)
+    with opened as plant:
+        (api,) = begin(plant, apis=1)
 
         async def main() -> None:
-            async with it.client() as client, caller() as calls:
-                await act(Scene(it, api.ready(), client, calls, fault))
+            async with plant.client() as client, caller() as calls:
+                await act(Scene(plant, api.ready(), client, calls, fault))
 
         asyncio.run(main())
 
@@ -62,10 +62,11 @@ def pausing(word: str) -> dict[str, Any]:
     return works.document(word, works.node("o"), pauses, works.node("q", "p"))
 
 
-def paused(it: Plant, event: str, ids: Collection[str]) -> int:
+def paused(plant: Plant, event: str, ids: Collection[str]) -> int:
     """How many of the nodes `p` have begun, or are done."""
     return sum(
-        call.node == "p" and call.event == event and call.execution_id in ids for call in it.calls()
+        call.node == "p" and call.event == event and call.execution_id in ids
+        for call in plant.calls()
     )
 
 

@@ -59,14 +59,14 @@ def figures(role: Role) -> tuple[int, float]:
 class Soak:
     def __init__(
         self,
-        it: Plant,
+        plant: Plant,
         calls: Caller,
         choose: random.Random,
         lasting_roles: Sequence[Role],
         seconds: float,
     ) -> None:
         self._plant, self._calls, self._choose, self._lasting_roles = (
-            it,
+            plant,
             calls,
             choose,
             lasting_roles,
@@ -156,22 +156,22 @@ class Soak:
             )
 
     def _do(self, fault: str) -> None:
-        it, (what, _, how) = self._plant, fault.partition(" ")
+        plant, (what, _, how) = self._plant, fault.partition(" ")
         if fault == "FLUSHALL":
-            flush(it)
+            flush(plant)
         elif fault == "Redis read-only":
-            _refuse_writes(it)
+            _refuse_writes(plant)
         elif what == "PostgreSQL":
-            it.postgres.restart()
+            plant.postgres.restart()
         elif what == "Redis":
-            it.redis.kill() if how == "killed" else it.redis.stop()
-            it.redis.start()
+            plant.redis.kill() if how == "killed" else plant.redis.stop()
+            plant.redis.start()
         elif how == "frozen":
             self._freeze(what)
         else:
             for role in self._others(what):
                 role.kill()
-            it.start(what, ready=False)
+            plant.start(what, ready=False)
 
     def _others(self, kind: str) -> list[Role]:
         return [role for role in self._plant.running(kind) if role not in self._lasting_roles]
@@ -183,8 +183,8 @@ class Soak:
             role.thaw()
 
 
-def _refuse_writes(it: Plant) -> None:
-    with it.connect_redis() as link:
+def _refuse_writes(plant: Plant) -> None:
+    with plant.connect_redis() as link:
         link.replicaof("127.0.0.1", "1")  # nobody is there
         _pass(READ_ONLY_SECONDS)
         link.replicaof("NO", "ONE")

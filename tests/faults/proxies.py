@@ -1,7 +1,7 @@
 """Proxies between a role and a server, which lose or delay replies and calls.
 
-    async with RedisProxy(it.redis.url, choose) as proxy:
-        it.start("worker", STORE=proxy.url)
+    async with RedisProxy(plant.redis.url, choose) as proxy:
+        plant.start("worker", STORE=proxy.url)
         proxy.share = 0.05      # of the calls, from now on
 
 A call that is *unanswered* is made, and its reply thrown away with the connection. One that is
@@ -147,8 +147,8 @@ class RedisProxy(Proxy):
             await until(lambda: self.calls >= enough, "the role goes on", seconds=LATEST_SECONDS)
 
 
-def is_call_of(call: list[bytes], it: Script) -> bool:
-    return call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (it.digest, it.source)
+def is_call_of(call: list[bytes], wanted: Script) -> bool:
+    return call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (wanted.digest, wanted.source)
 
 
 def _key_of(call: list[bytes], name: str) -> bytes:

@@ -56,9 +56,9 @@ class Submitter:
             pass
         return ""
 
-    def assert_once(self, it: Plant) -> None:
+    def assert_once(self, plant: Plant) -> None:
         """One execution for each key, and it is the one that was answered."""
-        with it.connect() as connection:
+        with plant.connect() as connection:
             rows = connection.execute(
                 "SELECT labels::json ->> 'key', id FROM executions WHERE labels IS NOT NULL"
             )

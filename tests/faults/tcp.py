@@ -3,7 +3,7 @@
 It can fall silent without hanging up, and can lead to another server.
 
 with TcpProxy(server.url) as proxy:
-    it.start("api", DATABASE=proxy.url)
+    plant.start("api", DATABASE=proxy.url)
     proxy.is_silent = True          # what is sent from now on goes nowhere; connections stay open
     proxy.lead_to(other.url)        # those that are open are cut, new ones lead there
 """

@@ -19,7 +19,7 @@ from penstock.errors import StoreUnavailable
 from penstock.service.submissions import StartRequest
 from tests.acceptance import works
 from tests.acceptance.outside import begin, flush
-from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, pass_time, plant
+from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, open_plant, pass_time
 from tests.acceptance.plant_judge import judge
 from tests.faults import points, touring
 from tests.faults.launching import HANDLERS, launch
@@ -95,27 +95,27 @@ def _assert_died(victim: Role, point: Point) -> None:
     victim.was_killed = True
 
 
-async def _serves(it: Plant, victim: Role) -> None:
+async def _serves(plant: Plant, victim: Role) -> None:
     """Or is dead already: some points are passed by whoever starts."""
 
     def is_there() -> bool:
         is_ready = not victim.runs or bool(victim.address)
         return is_ready and (
-            victim.kind != "orchestrator" or not victim.runs or victim.address in it.owners()
+            victim.kind != "orchestrator" or not victim.runs or victim.address in plant.owners()
         )
 
     await until(is_there, f"{victim} has its share of the work", seconds=60)
 
 
-async def _strike(it: Plant, client: Client, point: Point) -> None:
-    new = _new_handler(it) if point.write == "Definitions.remember_handlers" else ()
-    victim = launch(it, point.role, {"die_at": str(point)}, *new)
-    await _serves(it, victim)
+async def _strike(plant: Plant, client: Client, point: Point) -> None:
+    new = _new_handler(plant) if point.write == "Definitions.remember_handlers" else ()
+    victim = launch(plant, point.role, {"die_at": str(point)}, *new)
+    await _serves(plant, victim)
     if point.role == "api":
-        await _tour(it, client, victim, point)
+        await _tour(plant, client, victim, point)
         return
     if point.write == "TaskQueue.reap":
-        await _lose_a_worker(it, client)
+        await _lose_a_worker(plant, client)
     elif point.write == "HotStore.append":
         await _lose_starts(client)
     elif point in points_of(points.AT_THE_END):
@@ -124,10 +124,10 @@ async def _strike(it: Plant, client: Client, point: Point) -> None:
     await _is_killed(client, victim, point)
 
 
-def _new_handler(it: Plant) -> tuple[str, str]:
+def _new_handler(plant: Plant) -> tuple[str, str]:
     """A worker tells only what nobody has told before."""
-    name = f"new_{len(it.roles)}"
-    file = it.folder / f"{name}.py"
+    name = f"new_{len(plant.roles)}"
+    file = plant.folder / f"{name}.py"
     file.write_text(
         f"import penstock\n\n@penstock.handler({name!r})\ndef new(config, ctx):\n    return 1\n"
     )
@@ -147,29 +147,31 @@ async def _lose_starts(client: Client) -> None:
     client.accepted.update(dict.fromkeys((each.record.execution_id for each in made), GOOD[0]))
 
 
-async def _lose_a_worker(it: Plant, client: Client) -> None:
+async def _lose_a_worker(plant: Plant, client: Client) -> None:
     """With tasks of every partition in its hands."""
-    (worker,) = it.start("worker", "--queues", "doomed", *HANDLERS)
+    (worker,) = plant.start("worker", "--queues", "doomed", *HANDLERS)
     long = works.single("doomed", "work_pause", queue="doomed", config={"until": "saved"})
     await _submit(client, long, 40)
     ids = {name for name, document in client.accepted.items() if document is long}
     await until(
-        lambda: {call.execution_id for call in it.calls()} >= ids, "it has all of them", seconds=60
+        lambda: {call.execution_id for call in plant.calls()} >= ids,
+        "it has all of them",
+        seconds=60,
     )
     worker.kill()
-    it.release("saved")
-    it.start("worker", "--queues", "doomed", *HANDLERS, ready=False)
+    plant.release("saved")
+    plant.start("worker", "--queues", "doomed", *HANDLERS, ready=False)
 
 
-async def _tour(it: Plant, client: Client, victim: Role, point: Point) -> None:
-    healthy = next(role for role in it.running("api") if role is not victim)
+async def _tour(plant: Plant, client: Client, victim: Role, point: Point) -> None:
+    healthy = next(role for role in plant.running("api") if role is not victim)
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=60)) as session:
         tour = Tour(session, f"{point}", victim.address or healthy.address, healthy.address)
         await tour.go()
     client.accepted.update(tour.accepted)
     await until(lambda: not victim.runs, f"the API dies at {point}", seconds=10)
     _assert_died(victim, point)
-    with it.connect() as connection:
+    with plant.connect() as connection:
         rows = connection.execute(
             "SELECT labels::json ->> 'key', count(*), min(id) FROM executions "
             "WHERE labels IS NOT NULL "
@@ -195,11 +197,11 @@ async def _cancel_strays(client: Client) -> None:
             client.accepted[str(name)] = touring.WAITING
 
 
-async def _strike_all(it: Plant, some: Iterable[Point]) -> dict[str, dict[str, Any]]:
-    async with it.client() as client:
+async def _strike_all(plant: Plant, some: Iterable[Point]) -> dict[str, dict[str, Any]]:
+    async with plant.client() as client:
         for number, point in enumerate(some):
             often = point.write in ("HotStore.commit", "TaskQueue.fetch", "TaskQueue.report")
-            await _strike(it, client, point._replace(passing=1 + number % 5) if often else point)
+            await _strike(plant, client, point._replace(passing=1 + number % 5) if often else point)
         await _cancel_strays(client)
         await client.until_ended(seconds=PATIENCE_SECONDS)
         return client.accepted
@@ -212,44 +214,44 @@ async def _strike_all(it: Plant, some: Iterable[Point]) -> dict[str, dict[str, A
 )
 def test_no_write_is_a_bad_moment_to_die(fault: Fault) -> None:
     some = _sample(fault)
-    with plant(environ={} if fault.is_full else SOON_DEAD) as it:
-        it.start("worker", *HANDLERS, count=2, ready=False)
-        begin(it, orchestrators=1, workers=0, apis=1)
-        accepted = asyncio.run(_strike_all(it, some))
-        verdict = judge(it, accepted, touring.FLOWS).assert_guarantees()
-        assert it.killed().keys() >= {point.role for point in some}
-        assert it.kills >= len(some)
+    with open_plant(environ={} if fault.is_full else SOON_DEAD) as plant:
+        plant.start("worker", *HANDLERS, count=2, ready=False)
+        begin(plant, orchestrators=1, workers=0, apis=1)
+        accepted = asyncio.run(_strike_all(plant, some))
+        verdict = judge(plant, accepted, touring.FLOWS).assert_guarantees()
+        assert plant.killed().keys() >= {point.role for point in some}
+        assert plant.kills >= len(some)
         fault.shows(
             points=len(some),
-            kills=it.kills,
+            kills=plant.kills,
             executions=len(verdict.executions),
             redelivered=verdict.redelivered(),
-            fenced=it.fenced,
+            fenced=plant.fenced,
             violations=len(verdict.problems),
         )
 
 
-async def _die_rebuilding(it: Plant, client: Client, point: Point, held: str) -> None:
-    await _stopped(it)
-    victim = launch(it, point.role, {"die_at": str(point)})
-    await _serves(it, victim)
+async def _die_rebuilding(plant: Plant, client: Client, point: Point, held: str) -> None:
+    await _stopped(plant)
+    victim = launch(plant, point.role, {"die_at": str(point)})
+    await _serves(plant, victim)
     await _submit(client, works.single("held", "work_pause", config={"until": held}), 40)
     await until(
-        lambda: not victim.runs or set(it.owners()) == {victim.address},
+        lambda: not victim.runs or set(plant.owners()) == {victim.address},
         "it has all of them",
         seconds=60,
     )
-    flush(it)
+    flush(plant)
     await until(lambda: not victim.runs, f"it dies at {point}", seconds=PATIENCE_SECONDS)
     _assert_died(victim, point)
-    it.start("orchestrator")
-    it.release(held)
+    plant.start("orchestrator")
+    plant.release(held)
     await client.until_ended(seconds=PATIENCE_SECONDS)
 
 
-async def _stopped(it: Plant) -> None:
+async def _stopped(plant: Plant) -> None:
     """The orchestrator that is well: beside it the other might have nothing to build."""
-    for role in it.running("orchestrator"):
+    for role in plant.running("orchestrator"):
         role.terminate()
         await asyncio.to_thread(role.ends)
 
@@ -262,21 +264,21 @@ def test_no_write_of_a_rebuild_is_a_bad_moment_to_die(fault: Fault) -> None:
     every = points_of(points.IN_A_REBUILD)
     some = every if fault.is_full else fault.choices().sample(every, 1)
 
-    async def main(it: Plant) -> dict[str, dict[str, Any]]:
-        async with it.client() as client:
+    async def main(plant: Plant) -> dict[str, dict[str, Any]]:
+        async with plant.client() as client:
             for number, point in enumerate(some):
-                await _die_rebuilding(it, client, point, f"held-{number}")
+                await _die_rebuilding(plant, client, point, f"held-{number}")
             return client.accepted
 
-    with plant() as it:
-        it.start("worker", *HANDLERS, ready=False)
-        begin(it, orchestrators=1, workers=0)
-        verdict = judge(it, asyncio.run(main(it)), lossy=True).assert_guarantees()
+    with open_plant() as plant:
+        plant.start("worker", *HANDLERS, ready=False)
+        begin(plant, orchestrators=1, workers=0)
+        verdict = judge(plant, asyncio.run(main(plant)), lossy=True).assert_guarantees()
         rebuilt = sum(stored.record.generation > 1 for stored in verdict.executions.values())
         assert rebuilt > 0, "nothing had to be built again"
         fault.shows(
             points=len(some),
-            kills=it.kills,
+            kills=plant.kills,
             executions=len(verdict.executions),
             rebuilt=rebuilt,
             violations=len(verdict.problems),

@@ -14,7 +14,7 @@ import pytest
 
 from tests.acceptance import works
 from tests.acceptance.outside import begin
-from tests.acceptance.plant import Client, Plant, plant
+from tests.acceptance.plant import Client, Plant, open_plant
 from tests.faults.launching import HANDLERS
 from tests.faults.table import Fault
 
@@ -72,8 +72,8 @@ async def _answers(address: str, names: list[str]) -> str:
     return "\n".join(found)
 
 
-def _in_redis(it: Plant) -> Iterator[bytes]:
-    with it.connect_redis() as link:
+def _in_redis(plant: Plant) -> Iterator[bytes]:
+    with plant.connect_redis() as link:
         for key in link.scan_iter(count=1000):
             yield key
             yield link.dump(key) or b""  # short values stand in it as they are
@@ -90,8 +90,8 @@ def _in_redis(it: Plant) -> Iterator[bytes]:
                 yield repr(link.lrange(key, 0, -1)).encode()
 
 
-def _in_postgres(it: Plant) -> Iterator[bytes]:
-    with it.connect() as connection:
+def _in_postgres(plant: Plant) -> Iterator[bytes]:
+    with plant.connect() as connection:
         tables = connection.execute(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
         )
@@ -106,8 +106,8 @@ def _in_postgres(it: Plant) -> Iterator[bytes]:
     "security", "a secret that its handler logs, reports, answers with and fails with"
 )
 def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None:
-    async def main(it: Plant, address: str) -> str:
-        async with it.client() as client:
+    async def main(plant: Plant, address: str) -> str:
+        async with plant.client() as client:
             names = await client.submit(
                 _telling("telling", fails=False), fault.size(short=2, full=50)
             )
@@ -117,16 +117,16 @@ def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None
             await client.until_ended()
             return await _answers(address, names)
 
-    with plant() as it:
-        it.start("worker", *HANDLERS, ready=False, SECRET_TOKEN=CANARY)
-        (api,) = begin(it, orchestrators=1, workers=0, apis=1)
-        answers = asyncio.run(main(it, api.address))
-        said = "\n".join(role.said() for role in it.roles)
+    with open_plant() as plant:
+        plant.start("worker", *HANDLERS, ready=False, SECRET_TOKEN=CANARY)
+        (api,) = begin(plant, orchestrators=1, workers=0, apis=1)
+        answers = asyncio.run(main(plant, api.address))
+        said = "\n".join(role.said() for role in plant.roles)
         data_by_source = {
             "API": answers.encode(),
             "logs": said.encode(),
-            "Redis": b"\n".join(_in_redis(it)),
-            "PostgreSQL": b"\n".join(_in_postgres(it)),
+            "Redis": b"\n".join(_in_redis(plant)),
+            "PostgreSQL": b"\n".join(_in_postgres(plant)),
         }
         assert b"***" in data_by_source["API"], "the handler didn't tell anything"
         assert "the token is ***" in said
@@ -165,14 +165,14 @@ def test_a_worker_calls_no_forbidden_address_however_it_is_written(fault: Fault)
         calls += 1
         writer.close()
 
-    async def main(it: Plant) -> int:
+    async def main(plant: Plant) -> int:
         server = await asyncio.start_server(count, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server, it.client() as client:
+        async with server, plant.client() as client:
             return await _refused(client, [*(f"http://{host}:{port}/" for host in HOSTS), *SCHEMES])
 
-    with plant() as it:
-        begin(it, orchestrators=1, workers=1)
-        refused = asyncio.run(main(it))
+    with open_plant() as plant:
+        begin(plant, orchestrators=1, workers=1)
+        refused = asyncio.run(main(plant))
         assert calls == 0
         fault.shows(addresses=len(HOSTS), schemes=len(SCHEMES), refused=refused, connections=calls)

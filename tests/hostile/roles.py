@@ -23,7 +23,7 @@ import psycopg
 
 from penstock.local.process import Process
 from tests.acceptance.outside import begin
-from tests.acceptance.plant import HEALTH, plant
+from tests.acceptance.plant import HEALTH, open_plant
 from tests.hostile import probe
 from tests.servers import open_folder
 from tests.waiting import until_now
@@ -118,14 +118,14 @@ def one_process(flood_address: str) -> Iterator[Target]:
 @contextmanager
 def three_roles(flood_address: str) -> Iterator[Target]:
     """An API, an orchestrator and a worker, on Redis and PostgreSQL."""
-    with plant() as it:
+    with open_plant() as plant:
         settings: dict[str, Any] = _unprefixed(_settings(flood_address))
-        environ = it._environ(settings)
-        keys = make_keys(environ, it.folder)
+        environ = plant._environ(settings)
+        keys = make_keys(environ, plant.folder)
         for kind in ("worker", "orchestrator", "api"):
-            it.start(kind, ready=False, **settings)
-        begin(it, orchestrators=0, workers=0)  # those are there already: it waits for them
-        roles = {role.kind: role for role in it.roles}
+            plant.start(kind, ready=False, **settings)
+        begin(plant, orchestrators=0, workers=0)  # those are there already: it waits for them
+        roles = {role.kind: role for role in plant.roles}
         health = {"api": roles["api"].address}
         for kind in ("orchestrator", "worker"):
             address = HEALTH.search(roles[kind].said())
@@ -133,13 +133,13 @@ def three_roles(flood_address: str) -> Iterator[Target]:
             health[kind] = address[1]
 
         def sizes() -> dict[str, int]:
-            with it.connect_redis() as link, psycopg.connect(it.database) as connection:
+            with plant.connect_redis() as link, psycopg.connect(plant.database) as connection:
                 row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
                 assert row is not None
                 return {"redis": int(link.info("memory")["used_memory"]), "postgresql": int(row[0])}
 
         pids = {kind: role.pid for kind, role in roles.items()}
-        yield Target(roles["api"].address, keys, pids, health, sizes, it.tails)
+        yield Target(roles["api"].address, keys, pids, health, sizes, plant.tails)
 
 
 def _settings(flood_address: str) -> dict[str, str]:
