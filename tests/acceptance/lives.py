@@ -22,11 +22,13 @@ PATIENCE_SECONDS = 60.0
 class Life:
     """One run of the program."""
 
-    def __init__(self, folder: Path, mode: str, *more: str, program: str = shop.__name__) -> None:
+    def __init__(
+        self, folder: Path, mode: str, *arguments: str, program: str = shop.__name__
+    ) -> None:
         self.folder = folder
         self._errors = (folder / "stderr").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", program, mode, str(folder), *more],
+            [sys.executable, "-m", program, mode, str(folder), *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=self._errors,

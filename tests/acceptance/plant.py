@@ -113,27 +113,27 @@ class Role:
 
     def ready(self) -> str:
         """What it calls itself: a worker's or an orchestrator's name, an API's address."""
-        found = until_now(self._is_ready, f"{self} is ready", seconds=START_SECONDS)
-        return str(found[1])
+        match = until_now(self._is_ready, f"{self} is ready", seconds=START_SECONDS)
+        return str(match[1])
 
     def _is_ready(self) -> re.Match[str] | None:
-        found = READY.search(self.said())
-        assert found or self.runs, f"{self} isn't ready and said:\n{self.said()}"
-        return found
+        match = READY.search(self.said())
+        assert match or self.runs, f"{self} isn't ready and said:\n{self.said()}"
+        return match
 
     @property
     def address(self) -> str:
         """Of an API, or another role's name; empty until it is ready."""
         if not self._address:  # else the log of a long life would be read again and again
-            found = READY.search(self.said())
-            self._address = found[1] if found else ""
+            match = READY.search(self.said())
+            self._address = match[1] if match else ""
         return self._address
 
     async def metrics(self) -> dict[str, float]:
         """What it counts, by name and labels as Prometheus writes them, without `penstock_`."""
-        found = HEALTH.search(self.said())
-        assert found, f"{self} has no --health-port"
-        async with aiohttp.ClientSession() as session, session.get(found[1] + "/metrics") as answer:
+        match = HEALTH.search(self.said())
+        assert match, f"{self} has no --health-port"
+        async with aiohttp.ClientSession() as session, session.get(match[1] + "/metrics") as answer:
             lines = (await answer.text()).splitlines()
         pairs = [
             line.removeprefix("penstock_").rsplit(" ", 1)
@@ -203,7 +203,7 @@ class Plant:
         self.roles.append(role)
         return role
 
-    def _environ(self, more: dict[str, str]) -> dict[str, str]:
+    def _environ(self, settings: dict[str, str]) -> dict[str, str]:
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -218,7 +218,7 @@ class Plant:
         own["REQUIRE_KEYS"] = "never"  # tests make and revoke keys, and call without one
         named = {
             f"PENSTOCK_{name}": value
-            for name, value in {**own, **self._own_environ, **more}.items()
+            for name, value in {**own, **self._own_environ, **settings}.items()
         }
         return {
             **inherited,

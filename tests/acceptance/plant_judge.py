@@ -57,14 +57,14 @@ class Verdict:
             name: self.counts[name]
             for name in ("executions", "kills", "fenced", "redelivered", "rebuilt")
         }
-        shown = {name: count for name, count in counts.items() if count}
-        return {**shown, "missing": 0, "violations": len(self.problems)}
+        nonzero = {name: count for name, count in counts.items() if count}
+        return {**nonzero, "missing": 0, "violations": len(self.problems)}
 
     def assert_guarantees(self) -> Verdict:
         """All invariants. Prints what happened, for those who want to know."""
         print(f"\n{self}")  # noqa: T201 -- the issue asks for these figures
-        some = "\n".join(self.problems[:SHOWN])
-        assert self.problems == [], f"{len(self.problems)} problems; {self}\n{some}"
+        first_problems = "\n".join(self.problems[:SHOWN])
+        assert self.problems == [], f"{len(self.problems)} problems; {self}\n{first_problems}"
         return self
 
 
@@ -93,11 +93,11 @@ def judge(
     for call in calls:
         if call.event == "begun":
             by_execution[call.execution_id].append(call)
-    others = {document["name"]: document for document in documents}
+    document_by_name = {document["name"]: document for document in documents}
     for name, stored in verdict.executions.items():
-        document = accepted.get(name, others.get(stored.record.workflow))
-        found = _problems(stored, document, by_execution[name], counts_calls=not lossy)
-        problems += [f"{name}: {problem}" for problem in found]
+        document = accepted.get(name, document_by_name.get(stored.record.workflow))
+        violations_here = _problems(stored, document, by_execution[name], counts_calls=not lossy)
+        problems += [f"{name}: {problem}" for problem in violations_here]
     problems += _left_over(plant, slots=slots)
     verdict.counts = {
         "executions": len(verdict.executions),
@@ -138,13 +138,13 @@ def _problems(
     notes = (
         [(call.execution_id, call.node, call.attempt) for call in begun] if counts_calls else None
     )
-    found = violations(stored, document, notes)
+    problems = violations(stored, document, notes)
     open_nodes = {node["id"] for node in document["nodes"]} - {
         name for name, run in stored.runs.items() if run.state in ENDS
     }
     if open_nodes:
-        found.append(f"nodes without an outcome: {sorted(open_nodes)[:SHOWN]}")
-    return found
+        problems.append(f"nodes without an outcome: {sorted(open_nodes)[:SHOWN]}")
+    return problems
 
 
 def _left_over(plant: Plant, *, slots: bool) -> list[str]:
@@ -167,11 +167,11 @@ def left_in_redis(plant: Plant) -> list[str]:
 
     Tasks, events, timers, active or held executions, unsent archives.
     """
-    found: list[str] = []
+    leftovers: list[str] = []
     with plant.connect_redis() as link:
         for partition in range(PARTITIONS):
-            found += _left_in_partition(link, f"penstock:{{{partition}}}:")
-    return found
+            leftovers += _left_in_partition(link, f"penstock:{{{partition}}}:")
+    return leftovers
 
 
 def busy_slots(plant: Plant) -> list[str]:
@@ -186,26 +186,26 @@ def busy_slots(plant: Plant) -> list[str]:
 
 
 def _left_in_partition(link: redis.Redis, prefix: str) -> list[str]:
-    found: list[str] = []
+    leftovers: list[str] = []
     for raw in link.scan_iter(match=prefix + "*", count=1000):
         key = _text(raw)
         what = key.removeprefix(prefix).partition(":")[0]
         if what == "tasks":
             pending: Any = link.xpending(key, "workers")
-            found += (
+            leftovers += (
                 [f"{key} has {link.xlen(key)} entries, {pending['pending']} of them held"]
                 if link.xlen(key)
                 else []
             )
-            found += (
+            leftovers += (
                 [f"{key} has pending entries that are gone"]
                 if pending["pending"] and not link.xlen(key)
                 else []
             )
         elif what in ("inbox", "outbox", "timers", "active", "held", "execution", "onhold"):
             size = _size(link, key, what)
-            found += [f"{key} has {size}"] if size else []
-    return found
+            leftovers += [f"{key} has {size}"] if size else []
+    return leftovers
 
 
 def _size(link: redis.Redis, key: str, what: str) -> int:

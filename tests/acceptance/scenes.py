@@ -97,8 +97,8 @@ async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict
     verdict = judged.assert_guarantees()
     assert verdict.states().keys() == {"COMPLETED"}
     assert wrong_attempts(verdict, accepted) == []
-    assert not (found := complaints(scene.plant)), found[0]
-    shown = {
+    assert not (unexpected_lines := complaints(scene.plant)), unexpected_lines[0]
+    figures = {
         name: figure
         for name, figure in verdict.figures().items()
         if name not in ("executions", "missing")
@@ -108,7 +108,7 @@ async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict
         completed=verdict.states()["COMPLETED"],
         missing=0,
         answered_503=scene.caller.refused,
-        **shown,
+        **figures,
     )
     return verdict
 

@@ -191,11 +191,11 @@ class Clients:
 
     async def until_idle(self, seconds: float) -> None:
         async def idle() -> bool:
-            found = [
+            pages = [
                 await self.get("/executions", state=state, limit="1")
                 for state in ("PENDING", "RUNNING")
             ]
-            return not any(page["items"] for page in found)
+            return not any(page["items"] for page in pages)
 
         await until(idle, "everything has ended", seconds=seconds)
 

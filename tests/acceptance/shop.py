@@ -204,8 +204,8 @@ def say(text: str) -> None:
 
 
 MODES: dict[str, Callable[[], Awaitable[None]]] = {
-    each.__name__: each
-    for each in (
+    mode.__name__: mode
+    for mode in (
         be_killed,
         be_killed_at_a_point,
         be_poisoned,

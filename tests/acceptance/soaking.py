@@ -90,7 +90,8 @@ class Soak:
         self._may_order.set()
         besides = [asyncio.create_task(self._order_for_ever()) for _ in range(ORDERING)]
         besides += [
-            asyncio.create_task(each) for each in (self._sample_for_ever(), self._say_for_ever())
+            asyncio.create_task(background)
+            for background in (self._sample_for_ever(), self._say_for_ever())
         ]
         while self.passed < self._seconds:
             for fault in self._choose.sample(faults, len(faults)):
@@ -99,8 +100,8 @@ class Soak:
                 self.faults[fault] += 1
             if rests:
                 await self._rest()
-        for each in besides:
-            each.cancel()
+        for background in besides:
+            background.cancel()
         for ended in await asyncio.gather(*besides, return_exceptions=True):
             assert isinstance(ended, asyncio.CancelledError), ended
         await until(lambda: is_built(self._plant), "Redis is built again", seconds=END_SECONDS)
@@ -146,13 +147,13 @@ class Soak:
         while True:
             await asyncio.sleep(SAY_SECONDS)
             now = {role.kind: figures(role) for role in self._lasting_roles}
-            shown = ", ".join(
+            usage = ", ".join(
                 f"{kind} {memory:.0f} MB {files} files" for kind, (files, memory) in now.items()
             )
             say(
                 f"{self.passed / 60:.0f} min: {len(self._calls.accepted)} accepted, "
                 f"{self._calls.refused} refused; "
-                f"{shown}; faults {dict(self.faults)}"
+                f"{usage}; faults {dict(self.faults)}"
             )
 
     def _do(self, fault: str) -> None:

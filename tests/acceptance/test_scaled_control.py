@@ -32,7 +32,7 @@ def _slow_fan(name: str) -> dict[str, Any]:
     parents = [
         works.node(f"n{i}", (), "work_pause", config={"seconds": 0.05}) for i in range(4 * HALF)
     ]
-    return works.document(name, *parents, works.node("join", [each["id"] for each in parents]))
+    return works.document(name, *parents, works.node("join", [parent["id"] for parent in parents]))
 
 
 def _failing(name: str, delay_seconds: float) -> dict[str, Any]:
@@ -77,12 +77,12 @@ async def _until_at_rest(plant: Plant, *ids: str) -> int:
 
 
 def _dispatched_while_stopped(stored: Stored) -> list[str]:
-    found, state = [], ""
+    dispatched, state = [], ""
     for line in stored.history:
         state = state if line.node_id else line.after
         if line.after == "QUEUED" and state in ("PAUSED", "CANCELLED"):
-            found.append(f"{stored.record.execution_id}: {line}")
-    return found
+            dispatched.append(f"{stored.record.execution_id}: {line}")
+    return dispatched
 
 
 def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> None:
@@ -178,7 +178,7 @@ def test_a_control_request_is_obeyed_although_the_orchestrator_is_killed(fault: 
     async def main(plant: Plant) -> dict[str, Any]:
         async with plant.client() as client:
             await plant.until_owned(2)
-            cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
+            cancelled, paused, untouched = [await client.submit(STEPS, many) for _ in range(3)]
             await until(lambda: _begun(plant, *paused) > 2 * many, "they are on their way")
             await _control_all(client, "cancel", cancelled[: many // 2])
             plant.one("orchestrator").kill()
@@ -187,7 +187,7 @@ def test_a_control_request_is_obeyed_although_the_orchestrator_is_killed(fault: 
             await client.until_ended(*cancelled)
             await _until_in(client, "PAUSED", *paused)
             before, stopped = await _until_at_rest(plant, *paused), _begun(plant, *cancelled)
-            await client.until_ended(*others)
+            await client.until_ended(*untouched)
             assert (_begun(plant, *paused), _begun(plant, *cancelled)) == (before, stopped)
             await _control_all(client, "resume", paused)
             await client.until_ended()
@@ -208,14 +208,14 @@ def test_a_control_request_is_obeyed_while_redis_is_built_again(fault: Fault) ->
     async def main(plant: Plant) -> tuple[dict[str, Any], int]:
         async with plant.client() as client:
             await plant.until_owned(2)
-            cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
+            cancelled, paused, untouched = [await client.submit(STEPS, many) for _ in range(3)]
             await until(lambda: _begun(plant, *paused) > 2 * many, "they are on their way")
             flush(plant)
             assert not is_built(plant), "it is too late to show anything"
             await asyncio.gather(
                 _control_all(client, "cancel", cancelled), _control_all(client, "pause", paused)
             )
-            await client.until_ended(*cancelled, *others)
+            await client.until_ended(*cancelled, *untouched)
             await _until_in(client, "PAUSED", *paused)
             await _control_all(client, "resume", paused)
             await client.until_ended()
@@ -271,9 +271,9 @@ async def _control_each(
     first = document["nodes"][0]["id"]
 
     async def is_there() -> bool:
-        found = [await client.service.executions.stored(name) for name in names]
+        executions = [await client.service.executions.stored(name) for name in names]
         return all(
-            first in stored.runs and stored.runs[first].state == node_state for stored in found
+            first in stored.runs and stored.runs[first].state == node_state for stored in executions
         )
 
     if node_state:

@@ -42,9 +42,14 @@ async def _submit(client: Client, document: dict[str, Any], count: int) -> list[
 
 async def _passed_over(client: Client) -> int:
     queue = client.stores.queue
-    found = [await queue.backlog(partition) for partition in range(client.stores.hot.partitions)]
+    backlogs_by_partition = [
+        await queue.backlog(partition) for partition in range(client.stores.hot.partitions)
+    ]
     return sum(
-        each.waiting for backlogs in found for each in backlogs if each.handler == "work_new"
+        backlog.waiting
+        for backlogs in backlogs_by_partition
+        for backlog in backlogs
+        if backlog.handler == "work_new"
     )
 
 

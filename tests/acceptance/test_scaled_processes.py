@@ -203,14 +203,14 @@ def _slowest_redelivery(plant: Plant, verdict: Verdict) -> float:
     owners = [
         role.killed_at for role in plant.roles if role.was_killed and role.kind == "orchestrator"
     ]
-    found = [0.0]
+    delays = [0.0]
     for name, stored in verdict.executions.items():
         for line in stored.history:
             pid = pids.get((name, line.node_id, line.attempt))
             if line.reason == LOST and pid in deaths:
                 since = [at for at in (deaths[pid], *owners) if at <= line.at]
-                found.append(line.at - max(since, default=line.at))
-    return max(found)
+                delays.append(line.at - max(since, default=line.at))
+    return max(delays)
 
 
 @pytest.mark.timeout(240)

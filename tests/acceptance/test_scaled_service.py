@@ -46,12 +46,12 @@ def test_outputs_of_ten_megabytes_arrive_at_a_child_and_are_shown():
 
         async def main() -> None:
             async with caller() as calls:
-                made = [await calls.order(api.ready(), document, "?wait=60") for _ in range(2)]
-                assert [answer.body["state"] for answer in made] == ["COMPLETED"] * 2
-                for answer in made:
-                    shown = await results(calls, api, answer.body["execution_id"])
-                    assert shown["outputs"]["measure"] == {"size": BULK, "digest": digest}
-                    assert shown["outputs"]["make"]["text"] == bulk.text_of(BULK)
+                pair = [await calls.order(api.ready(), document, "?wait=60") for _ in range(2)]
+                assert [answer.body["state"] for answer in pair] == ["COMPLETED"] * 2
+                for answer in pair:
+                    result = await results(calls, api, answer.body["execution_id"])
+                    assert result["outputs"]["measure"] == {"size": BULK, "digest": digest}
+                    assert result["outputs"]["make"]["text"] == bulk.text_of(BULK)
 
         asyncio.run(main())
         with plant.connect() as connection:
@@ -180,10 +180,15 @@ def with_other_partitions() -> tuple[str, str]:
 )
 def test_servers_that_are_not_this_service_s_are_refused_with_a_reason(servers, role, reason):
     store, database = servers()
-    more = {"PENSTOCK_PARTITIONS": str(PARTITIONS)} if servers is with_other_partitions else {}
+    settings = {"PENSTOCK_PARTITIONS": str(PARTITIONS)} if servers is with_other_partitions else {}
     done = penstock(
         role,
-        env={"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database, "PENSTOCK_PORT": "0", **more},
+        env={
+            "PENSTOCK_STORE": store,
+            "PENSTOCK_DATABASE": database,
+            "PENSTOCK_PORT": "0",
+            **settings,
+        },
     )
     assert done.returncode not in (0, 70), done.stderr  # 70 would be a mistake of ours
     assert reason in done.stderr

@@ -59,7 +59,7 @@ def test_a_soak_with_random_faults_loses_nothing_and_leaves_nothing_behind(
         soak, verdict = asyncio.run(main())
         _assert_bounded(lasting_roles, before)
         _assert_only_fixed_keys(plant)
-        assert not (found := complaints(plant)), found[0]
+        assert not (unexpected_lines := complaints(plant)), unexpected_lines[0]
         trends = soak.samples.trends() if soak.samples.series else []
         fault.shows(
             minutes=seconds / 60,
@@ -121,10 +121,10 @@ def _assert_only_fixed_keys(plant: Plant) -> None:
         streams = [key for key in keys if ":tasks:" in key]
         consumers = max(len(link.xinfo_consumers(key, "workers")) for key in streams)
         memory: Any = link.info("memory")
-    found = Counter(re.sub(r"^penstock:\{\w+\}:(\w+).*", r"\1", key) for key in keys)
+    count_by_kind = Counter(re.sub(r"^penstock:\{\w+\}:(\w+).*", r"\1", key) for key in keys)
     say(
-        f"keys in Redis: {dict(found)}; at most {consumers} consumers of a stream; "
+        f"keys in Redis: {dict(count_by_kind)}; at most {consumers} consumers of a stream; "
         f"{memory['used_memory'] / 1e6:.1f} MB"
     )
-    assert found.keys() <= FIXED
+    assert count_by_kind.keys() <= FIXED
     assert consumers <= len(plant.running("worker"))

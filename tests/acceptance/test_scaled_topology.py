@@ -74,11 +74,11 @@ def _replace(server: PostgresServer, source: str, target: str) -> None:
     shutil.copytree(server.folder / source, server.folder / target, copy_function=_copy)
     shutil.copystat(server.folder / source, server.folder / target)
     for path in [server.folder / source, *(server.folder / source).rglob("*")]:
-        found = path.stat()
+        old_stat = path.stat()
         shutil.chown(
             server.folder / target / path.relative_to(server.folder / source),
-            found.st_uid,
-            found.st_gid,
+            old_stat.st_uid,
+            old_stat.st_gid,
         )
 
 
@@ -132,7 +132,7 @@ def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault
                 "SELECT count(*) FROM workflows WHERE name = 'newer'"
             ).fetchall()
         assert version == 1, "the version that they run is back too"
-        assert not (found := complaints(plant)), found[0]
+        assert not (unexpected_lines := complaints(plant)), unexpected_lines[0]
         fault.shows(
             accepted=len(accepted), missing=0, rewritten=rewritten, noticed_by_partitions=went_back
         )
@@ -178,9 +178,9 @@ def test_what_runs_goes_on_while_postgresql_is_silent_and_starts_are_refused_soo
             await until(
                 lambda: time.monotonic() - begun >= fault.size(SHORT_SILENCE, SILENCE), seconds=120
             )
-            asked = time.monotonic()
+            asked_at = time.monotonic()
             await refused_meanwhile(scene)
-            waited = time.monotonic() - asked
+            waited = time.monotonic() - asked_at
             say(
                 f"refused after {waited:.2f} s: {refusal.body['detail']}; what ran was over "
                 f"after {went_on:.2f} s"
@@ -260,7 +260,7 @@ def test_a_split_brain_builds_each_partition_again_a_bounded_number_of_times(fau
                 # a worker looks only twice a minute for tasks that it was given unnoticed
                 if fault.is_full:
                     await everything_ends(plant, client, fault)
-                assert not (found := complaints(plant)), found[0]
+                assert not (unexpected_lines := complaints(plant)), unexpected_lines[0]
 
         asyncio.run(main())
 
@@ -284,10 +284,10 @@ def servers(plant: Plant) -> set[str]:
     Empty for a partition that no server runs.
     """
     with plant.connect() as connection:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT CASE WHEN seen_at > 0 THEN server ELSE '' END FROM partitions"
         )
-        return {server for (server,) in found.fetchall()}
+        return {server for (server,) in rows.fetchall()}
 
 
 def replicate(master: RedisServer, replica: RedisServer) -> redis.Redis:
@@ -306,10 +306,10 @@ def replicate(master: RedisServer, replica: RedisServer) -> redis.Redis:
 
 def copied(plant: Plant, ids: list[str]) -> int:
     with plant.connect() as connection:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT count(*) FROM executions JOIN archives USING (n) WHERE id = ANY(%s)", (ids,)
         )
-        return int(found.fetchall()[0][0])
+        return int(rows.fetchall()[0][0])
 
 
 def begun(plant: Plant, ids: list[str]) -> int:

@@ -43,10 +43,10 @@ async def _until_begun(
     plant: Plant, execution_id: str, node: str = "a", attempt: int = 1
 ) -> works.Call:
     what = f"attempt {attempt} of {node} begins"
-    found: works.Call = await until(
+    call: works.Call = await until(
         lambda: _begun(plant, execution_id, node, attempt), what, seconds=DEAD_SECONDS
     )
-    return found
+    return call
 
 
 async def _poisoned(plant: Plant, client: Client) -> list[Role]:
@@ -76,19 +76,19 @@ async def _outlived(plant: Plant, client: Client) -> float:
         await client.submit(_paused_work(SLEEPY)),
         await client.submit(_paused_work(DYING)),
     )
-    for each in (slept, died):
-        await _until_begun(plant, each)
+    for execution_id in (slept, died):
+        await _until_begun(plant, execution_id)
     plant.start("worker", "--queues", f"{SLEEPY},{DYING},work_pause,work_note")
     sleeper.freeze()
     dying.kill()
     begun = time.monotonic()
-    for each in (slept, died):
-        await _until_begun(plant, each, attempt=2)
+    for execution_id in (slept, died):
+        await _until_begun(plant, execution_id, attempt=2)
     seconds = time.monotonic() - begun
     print(f"\na dead worker's task ran again after {seconds:.1f} s")  # noqa: T201
     plant.release("go")
-    for each in (slept, died):
-        await _until_begun(plant, each, "b")
+    for execution_id in (slept, died):
+        await _until_begun(plant, execution_id, "b")
     await _awake(plant, client, sleeper, slept)
     plant.release("end")
     return seconds
@@ -244,8 +244,8 @@ def test_a_worker_that_is_told_to_stop_finishes_and_hands_back_the_rest() -> Non
             (slow,) = await client.submit(
                 works.single("slow", "work_pause", config={"until": "late"})
             )
-            for each in (*quick, slow):
-                await _until_begun(plant, each)
+            for execution_id in (*quick, slow):
+                await _until_begun(plant, execution_id)
             (staying,) = plant.start("worker")
             leaving.terminate()
             await until(lambda: "stops" in leaving.said(), "it has heard")

@@ -63,17 +63,17 @@ def calls(folder: Path) -> list[Call]:
 
     Half a line is a process that was killed, or is still writing.
     """
-    found: list[Call] = []
+    calls_so_far: list[Call] = []
     for file in folder.glob("*.calls"):
         for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
             parts = line.split()
             if line.endswith("\n"):
-                found.append(
+                calls_so_far.append(
                     Call(
                         parts[0], parts[1], parts[2], int(parts[3]), int(parts[4]), float(parts[5])
                     )
                 )
-    return sorted(found, key=lambda call: call.at)
+    return sorted(calls_so_far, key=lambda call: call.at)
 
 
 @penstock.handler("work_note")
@@ -225,7 +225,7 @@ def fan(width: int, handler: str = "work_note", **fields: Any) -> dict[str, Any]
     """So many parents that finish together, and a join."""
     parents = [node(f"n{i}", (), handler, **fields) for i in range(width)]
     return document(
-        f"fan-{width}-{handler}", *parents, node("join", [each["id"] for each in parents])
+        f"fan-{width}-{handler}", *parents, node("join", [parent["id"] for parent in parents])
     )
 
 

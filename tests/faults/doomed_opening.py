@@ -134,11 +134,11 @@ def judge(folder: Path) -> None:
 
     async def main() -> None:
         stores = SqliteStores(folder / NAME)
-        found = set(await stores.cold.started(0))
-        missing = {*(() if (folder / "was new").exists() else BEFORE)} - found
+        started = set(await stores.cold.started(0))
+        missing = {*(() if (folder / "was new").exists() else BEFORE)} - started
         assert not missing, f"missing: {missing}"
         if (folder / "accepted").exists():
-            assert "accepted" in found, "an execution that was accepted is missing"
+            assert "accepted" in started, "an execution that was accepted is missing"
         await stores.close()
 
     for _ in range(2):
@@ -312,13 +312,13 @@ def main() -> None:
         tried += trial.kill_at_points(points, choose)
         trial.kill_at_random(kills, choose)
         trial.fill_the_disk()
-    shown = {
+    report = {
         "points": tried,
         "kills": sum(trial.kills for trial in trials),
         "refusals": sum(trial.refusals for trial in trials),
         "problems": [problem for trial in trials for problem in trial.problems],
     }
-    sys.stdout.write(json.dumps(shown))
+    sys.stdout.write(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -76,13 +76,13 @@ def _connection(die: Callable[[], None], *, is_before: bool) -> type[sqlite3.Con
         An insert that stands alone is its own commit.
         """
 
-        def execute(self, statement: str, *more: Any) -> sqlite3.Cursor:
+        def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
             commits = statement == "COMMIT" or (
                 statement.startswith("INSERT INTO changes") and not self.in_transaction
             )
             if commits and is_before:
                 die()
-            cursor = super().execute(statement, *more)
+            cursor = super().execute(statement, *parameters)
             if commits and not is_before:
                 die()
             return cursor

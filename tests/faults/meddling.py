@@ -82,8 +82,8 @@ class Repeater(RedisProxy):
             ]  # now: while some were put elsewhere, another call may have taken of these
             self._choose.shuffle(collected)
             count = round(share * len(collected) + 0.5) if collected else 0
-            some, self._collected[inbox] = collected[:count], collected[count:]
-            await self._put(inbox, some)
+            batch, self._collected[inbox] = collected[:count], collected[count:]
+            await self._put(inbox, batch)
 
     async def _put(self, inbox: bytes, events: list[bytes]) -> None:
         if events:

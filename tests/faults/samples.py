@@ -32,10 +32,10 @@ class Trend(NamedTuple):
         return self.growth <= self.bound
 
     def __str__(self) -> str:
-        found = "" if self.is_flat else ": TOO MUCH"
+        verdict = "" if self.is_flat else ": TOO MUCH"
         return (
             f"{self.name}: mean {self.mean:.1f}, growth {self.growth:+.2f} of at most "
-            f"{self.bound:g}{found}"
+            f"{self.bound:g}{verdict}"
         )
 
 
@@ -59,11 +59,11 @@ class Samples:
     def trends(self) -> list[Trend]:
         """Of everything that was measured often enough after the warm-up."""
         last = max(at for points in self.series.values() for at, _ in points)
-        found = []
+        judged = []
         for name, points in self.series.items():
             warm = [point for point in points if point[0] >= max(WARM_UP * last, WARM_UP_SECONDS)]
             if len(warm) >= SAMPLES_MIN:
                 mean = sum(value for _, value in warm) / len(warm)
                 growth = slope(warm) * (warm[-1][0] - warm[0][0])
-                found.append(Trend(name, mean, growth, self.bounds[name.partition(" ")[0]]))
-        return found
+                judged.append(Trend(name, mean, growth, self.bounds[name.partition(" ")[0]]))
+        return judged

@@ -62,5 +62,5 @@ class Submitter:
             rows = connection.execute(
                 "SELECT labels::json ->> 'key', id FROM executions WHERE labels IS NOT NULL"
             )
-            found = sorted((str(key), str(name)) for key, name in rows.fetchall())
-        assert found == sorted(self.by_key.items())
+            stored = sorted((str(key), str(name)) for key, name in rows.fetchall())
+        assert stored == sorted(self.by_key.items())

@@ -115,8 +115,8 @@ def table(rows: Iterable[Row]) -> str:
 
 def missing(rows: Iterable[Row], wanted: Iterable[str] = FAMILIES) -> list[str]:
     """Families without a test that was run: as bad as a test that failed."""
-    shown = {row.family for row in rows}
-    return [family for family in wanted if family not in shown]
+    families = {row.family for row in rows}
+    return [family for family in wanted if family not in families]
 
 
 def page(before: str, rows: Sequence[Row]) -> str:

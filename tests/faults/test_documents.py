@@ -128,10 +128,10 @@ def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored
             assert not has_path or any(map(_has_path, problems)), (path, data[:100], answer)
             refused[answer.status] += 1
     assert api.count() == before
-    shown: dict[str, int] = {
+    figures: dict[str, int] = {
         f"answered_{status}": count for status, count in sorted(refused.items())
     }
-    fault.shows(documents=len(documents), sent=refused.total(), **shown, answered_5xx=0, stored=0)
+    fault.shows(documents=len(documents), sent=refused.total(), **figures, answered_5xx=0, stored=0)
 
 
 def _has_path(problem: dict[str, Any]) -> bool:
@@ -151,7 +151,7 @@ def _spoilt(choose: random.Random) -> Any:
     """The good document, with something else in one to three of its places."""
     document = json.loads(json.dumps(GOOD))
     for _ in range(choose.randint(1, 3)):
-        path = choose.choice([each for each in _paths(document) if each])
+        path = choose.choice([candidate for candidate in _paths(document) if candidate])
         inner = document
         for key in path[:-1]:
             inner = inner[key]

@@ -46,7 +46,7 @@ KILLED = 137
 
 def test_every_write_of_the_protocols_is_a_point() -> None:
     tables = (points.UNDER_WORK, points.AT_THE_END, points.AFTER_A_LOSS, points.IN_A_REBUILD)
-    named = {write for table in tables for found in table.values() for write in found}
+    named = {write for table in tables for writes in table.values() for write in writes}
     assert {*named, *points.BY_NO_ROLE} - {points.REPLY} == set(points.writes())
 
 
@@ -140,11 +140,13 @@ async def _lose_starts(client: Client) -> None:
     The intents are stored, and the inbox has no event.
     """
     plan = await client.service.workflows.plan(GOOD[0])
-    made = [
+    intents = [
         await client.service.submissions.prepare(StartRequest(workflow=plan)) for _ in range(40)
     ]
-    await client.stores.cold.record_intents(made)
-    client.accepted.update(dict.fromkeys((each.record.execution_id for each in made), GOOD[0]))
+    await client.stores.cold.record_intents(intents)
+    client.accepted.update(
+        dict.fromkeys((intent.record.execution_id for intent in intents), GOOD[0])
+    )
 
 
 async def _lose_a_worker(plant: Plant, client: Client) -> None:
@@ -177,8 +179,8 @@ async def _tour(plant: Plant, client: Client, victim: Role, point: Point) -> Non
             "WHERE labels IS NOT NULL "
             "AND retry_of IS NULL GROUP BY 1"
         ).fetchall()
-    found = {key: (count, name) for key, count, name in rows if key in tour.keys}
-    assert found == {key: (1, name) for key, name in tour.keys.items()}, (
+    stored = {key: (count, name) for key, count, name in rows if key in tour.keys}
+    assert stored == {key: (1, name) for key, name in tour.keys.items()}, (
         "one execution for each key"
     )
 
@@ -197,9 +199,9 @@ async def _cancel_strays(client: Client) -> None:
             client.accepted[str(name)] = touring.WAITING
 
 
-async def _strike_all(plant: Plant, some: Iterable[Point]) -> dict[str, dict[str, Any]]:
+async def _strike_all(plant: Plant, chosen: Iterable[Point]) -> dict[str, dict[str, Any]]:
     async with plant.client() as client:
-        for number, point in enumerate(some):
+        for number, point in enumerate(chosen):
             often = point.write in ("HotStore.commit", "TaskQueue.fetch", "TaskQueue.report")
             await _strike(plant, client, point._replace(passing=1 + number % 5) if often else point)
         await _cancel_strays(client)
@@ -213,16 +215,16 @@ async def _strike_all(plant: Plant, some: Iterable[Point]) -> dict[str, dict[str
     "a kill before and after each write and reply of a role that works, stops or recovers",
 )
 def test_no_write_is_a_bad_moment_to_die(fault: Fault) -> None:
-    some = _sample(fault)
+    chosen = _sample(fault)
     with open_plant(environ={} if fault.is_full else SOON_DEAD) as plant:
         plant.start("worker", *HANDLERS, count=2, ready=False)
         begin(plant, orchestrators=1, workers=0, apis=1)
-        accepted = asyncio.run(_strike_all(plant, some))
+        accepted = asyncio.run(_strike_all(plant, chosen))
         verdict = judge(plant, accepted, touring.FLOWS).assert_guarantees()
-        assert plant.killed().keys() >= {point.role for point in some}
-        assert plant.kills >= len(some)
+        assert plant.killed().keys() >= {point.role for point in chosen}
+        assert plant.kills >= len(chosen)
         fault.shows(
-            points=len(some),
+            points=len(chosen),
             kills=plant.kills,
             executions=len(verdict.executions),
             redelivered=verdict.redelivered(),
@@ -262,11 +264,11 @@ async def _stopped(plant: Plant) -> None:
 )
 def test_no_write_of_a_rebuild_is_a_bad_moment_to_die(fault: Fault) -> None:
     every = points_of(points.IN_A_REBUILD)
-    some = every if fault.is_full else fault.choices().sample(every, 1)
+    chosen = every if fault.is_full else fault.choices().sample(every, 1)
 
     async def main(plant: Plant) -> dict[str, dict[str, Any]]:
         async with plant.client() as client:
-            for number, point in enumerate(some):
+            for number, point in enumerate(chosen):
                 await _die_rebuilding(plant, client, point, f"held-{number}")
             return client.accepted
 
@@ -277,7 +279,7 @@ def test_no_write_of_a_rebuild_is_a_bad_moment_to_die(fault: Fault) -> None:
         rebuilt = sum(stored.record.generation > 1 for stored in verdict.executions.values())
         assert rebuilt > 0, "nothing had to be built again"
         fault.shows(
-            points=len(some),
+            points=len(chosen),
             kills=plant.kills,
             executions=len(verdict.executions),
             rebuilt=rebuilt,

@@ -50,8 +50,8 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
             for _ in kinds
         ]
         roles = [
-            plant.start(kind, ready=False, STORE=each.url)[0]
-            for kind, each in zip(kinds, every, strict=True)
+            plant.start(kind, ready=False, STORE=proxy.url)[0]
+            for kind, proxy in zip(kinds, every, strict=True)
         ]
         ready = [await asyncio.to_thread(role.ready) for role in roles]
         client = await stack.enter_async_context(plant.client())
@@ -63,13 +63,15 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
             submitter, ready[-1], session, count, "pause", "resume"
         )
         await client.until_ended(*submitter.accepted, *cancelled, *paused, seconds=END_SECONDS)
-        for each in every:
-            await each.drain()
+        for proxy in every:
+            await proxy.drain()
         await until(lambda: not left_in_redis(plant), "all of it has been read", seconds=60)
         verdict = await asyncio.to_thread(
             lambda: judge(plant, submitter.accepted).assert_guarantees()
         )
-        whole = {name: each for name, each in submitter.accepted.items() if name not in cancelled}
+        whole = {
+            name: document for name, document in submitter.accepted.items() if name not in cancelled
+        }
         assert wrong_attempts(verdict, whole) == [], (
             "a failure that came again counted for another attempt"
         )
@@ -82,9 +84,9 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
     with open_plant() as plant:
         verdict, every = asyncio.run(run(plant))
         messages, copies = (
-            sum(getattr(each, what) for each in every) for what in ("messages", "copies")
+            sum(getattr(proxy, what) for proxy in every) for what in ("messages", "copies")
         )
-        overtaken = sum(each.overtaken for each in every)
+        overtaken = sum(proxy.overtaken for proxy in every)
         assert copies > 8 * messages > 0  # the last ones may come while they are counted
         assert overtaken > 0, "no task took long enough to say that it has started"
         outcomes = sum(len(stored.runs) for stored in verdict.executions.values())
@@ -139,8 +141,8 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
                 await stack.enter_async_context(Deafener(plant.redis.url, fault.choices()))
                 for _ in kinds
             ]
-            for kind, each in zip(kinds, every, strict=True):
-                plant.start(kind, ready=False, STORE=each.url)
+            for kind, proxy in zip(kinds, every, strict=True):
+                plant.start(kind, ready=False, STORE=proxy.url)
             for role in plant.roles:
                 await asyncio.to_thread(role.ready)
             client = await stack.enter_async_context(plant.client())
@@ -150,7 +152,7 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
             verdict = await asyncio.to_thread(
                 lambda: judge(plant, client.accepted).assert_guarantees()
             )
-            return verdict, sum(each.dropped for each in every)
+            return verdict, sum(proxy.dropped for proxy in every)
 
     with open_plant() as plant:
         verdict, dropped = asyncio.run(main(plant))

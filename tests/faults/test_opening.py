@@ -36,14 +36,14 @@ def test_no_step_of_opening_or_closing_a_file_is_a_bad_moment_to_die(
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    shown = json.loads(done.stdout)
-    assert shown["problems"] == [], done.stderr
-    assert shown["kills"] >= shown["points"] > 0
-    assert shown["refusals"] > 0, "no file was ever too small"
+    report = json.loads(done.stdout)
+    assert report["problems"] == [], done.stderr
+    assert report["kills"] >= report["points"] > 0
+    assert report["refusals"] > 0, "no file was ever too small"
     fault.shows(
-        points=shown["points"],
-        kills=shown["kills"],
-        full_disks=shown["refusals"],
+        points=report["points"],
+        kills=report["kills"],
+        full_disks=report["refusals"],
         lost=0,
         problems=0,
     )

@@ -35,11 +35,11 @@ async def _hand_out(stores: StoresUnderTest, count: int) -> list[Task]:
 
 async def _beat(stores: StoresUnderTest, claimed: dict[str, list[Task]]) -> int:
     """All that live say so. Answers how many tasks they are told that they have lost."""
-    gone = [
-        await stores.queue.heartbeat(worker, ECHO, [stop(each) for each in tasks])
+    answers = [
+        await stores.queue.heartbeat(worker, ECHO, [stop(claimed_task) for claimed_task in tasks])
         for worker, tasks in claimed.items()
     ]
-    return sum(map(len, gone))
+    return sum(map(len, answers))
 
 
 @pytest.mark.fault("reaping", "10,000 live long tasks and one dead, on Redis")

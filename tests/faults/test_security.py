@@ -59,17 +59,17 @@ def _telling(name: str, *, fails: bool) -> dict[str, Any]:
 async def _answers(address: str, names: list[str]) -> str:
     """All that the API has to say."""
     paths = [
-        f"/executions/{name}{more}"
+        f"/executions/{name}{suffix}"
         for name in names
-        for more in ("", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs")
+        for suffix in ("", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs")
     ]
     paths += ["/executions", "/dead-letters", "/workflows/telling", "/workers", "/audit"]
     async with aiohttp.ClientSession() as session:
-        found = []
+        answers = []
         for path in paths:
             async with session.get(f"{address}/api/v1{path}") as answer:
-                found.append(await answer.text())
-    return "\n".join(found)
+                answers.append(await answer.text())
+    return "\n".join(answers)
 
 
 def _in_redis(plant: Plant) -> Iterator[bytes]:
@@ -98,7 +98,7 @@ def _in_postgres(plant: Plant) -> Iterator[bytes]:
         for (table,) in tables.fetchall():
             for row in connection.execute(f"TABLE {table}".encode()).fetchall():
                 yield b"\n".join(
-                    each if isinstance(each, bytes) else str(each).encode() for each in row
+                    value if isinstance(value, bytes) else str(value).encode() for value in row
                 )
 
 

@@ -168,7 +168,7 @@ def _completed(plant: Plant, ids: list[str]) -> int:
         return int(connection.execute(statement, (ids,)).fetchall()[0][0])
 
 
-async def _races(plant: Plant, batches: int, each: int) -> dict[str, dict[str, Any]]:
+async def _races(plant: Plant, batches: int, batch_size: int) -> dict[str, dict[str, Any]]:
     """Both come at once at a time that isn't known beforehand.
 
     The test searches for it, and then hits it again and again.
@@ -176,9 +176,9 @@ async def _races(plant: Plant, batches: int, each: int) -> dict[str, dict[str, A
     seconds, step, before = TIMEOUT_SECONDS, 0.008, 0
     async with plant.client() as client:
         for _ in range(batches):
-            ids = await client.submit(_race(seconds), each)
+            ids = await client.submit(_race(seconds), batch_size)
             await client.until_ended(*ids)
-            direction = 1 if _completed(plant, ids) > each / 2 else -1
+            direction = 1 if _completed(plant, ids) > batch_size / 2 else -1
             if before and direction != before:
                 step = max(step / 2, 0.0005)
             seconds, before = max(0.01, seconds + direction * step), direction

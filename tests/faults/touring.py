@@ -43,24 +43,24 @@ class Tour:
         await self._retry(await self._start("dying", {"definition": FAILING}, FAILING))
         await self._call("DELETE", "/workflows/tour/aliases/stable", may=(204, 404))
         await self._call("DELETE", "/workflows/tour", may=(204, 404))
-        made = await self._call(
+        answer = await self._call(
             "POST", "/keys", {"name": self._name, "scopes": ["read"]}, may=(201,)
         )
-        await self._call("DELETE", f"/keys/{made.body['id']}", may=(204, 404))
+        await self._call("DELETE", f"/keys/{answer.body['id']}", may=(204, 404))
 
     async def _store(self) -> None:
-        made = await self._call("POST", "/workflows", FLOW, may=(200, 201))
-        version = {"version": made.body["version"]}
+        answer = await self._call("POST", "/workflows", FLOW, may=(200, 201))
+        version = {"version": answer.body["version"]}
         await self._call("PUT", "/workflows/tour/aliases/stable", version, may=(200,))
         await self._start("tour", {"workflow": "tour@stable"}, FLOW)
 
     async def _start(self, what: str, order: dict[str, Any], document: dict[str, Any]) -> str:
         key = f"{self._name} {what}"
         body = {**order, "labels": {"key": key}}
-        made = await self._call(
+        answer = await self._call(
             "POST", "/executions", body, may=(201,), headers={"Idempotency-Key": key}
         )
-        name = self.keys[key] = str(made.body["execution_id"])
+        name = self.keys[key] = str(answer.body["execution_id"])
         self.accepted[name] = document
         return name
 
@@ -69,15 +69,15 @@ class Tour:
             await self._call("POST", f"/executions/{name}/{request}", {}, may=(202, 409))
 
     async def _trigger(self) -> None:
-        made = await self._call("POST", "/workflow", WAITING, may=(201,))
-        name = str(made.body["execution_id"])
+        answer = await self._call("POST", "/workflow", WAITING, may=(201,))
+        name = str(answer.body["execution_id"])
         await self._call("POST", f"/workflow/trigger/{name}", {}, may=(200, 409))
         self.accepted[name] = WAITING
 
     async def _retry(self, failing: str) -> None:
         async def dead_letters() -> list[dict[str, Any]]:
-            found = await self._call("GET", f"/dead-letters?execution_id={failing}", may=(200,))
-            return list(found.body["items"])
+            answer = await self._call("GET", f"/dead-letters?execution_id={failing}", may=(200,))
+            return list(answer.body["items"])
 
         (dead_letter,) = await until(dead_letters, "the dead letter is there", seconds=60)
         again = await self._call("POST", f"/dead-letters/{dead_letter['id']}/retry", may=(201, 409))
@@ -85,12 +85,12 @@ class Tour:
             self.accepted[again.body["execution_id"]] = FAILING
 
     async def _call(
-        self, method: str, path: str, body: Any = None, *, may: Collection[int], **more: Any
+        self, method: str, path: str, body: Any = None, *, may: Collection[int], **options: Any
     ) -> Answer:
         while True:
             try:
                 url = f"{self._address}/api/v1{path}"
-                async with self._session.request(method, url, json=body, **more) as response:
+                async with self._session.request(method, url, json=body, **options) as response:
                     answer = Answer(
                         response.status, response.headers, await response.json(content_type=None)
                     )

@@ -97,10 +97,10 @@ def one_process(flood_address: str) -> Iterator[Target]:
             environ=environ,
         )
         stack.callback(process.kill)
-        found = until_now(
+        match = until_now(
             lambda: SERVED.search(log.read_text()), "it serves", seconds=START_SECONDS
         )
-        assert found, log.read_text()
+        assert match, log.read_text()
 
         def sizes() -> dict[str, int]:
             total = 0
@@ -109,7 +109,7 @@ def one_process(flood_address: str) -> Iterator[Target]:
                     total += file.stat().st_size if file.is_file() else 0
             return {"sqlite": total}
 
-        address = found[1]
+        address = match[1]
         yield Target(
             address, keys, {"serve": process.pid}, {"serve": address}, sizes, log.read_text
         )
@@ -193,17 +193,17 @@ def memory_of(pid: int) -> int:
     """Of a process and its children, in bytes; pages that they share count once."""
     total = 0
     process = psutil.Process(pid)
-    for each in (process, *process.children(recursive=True)):
+    for member in (process, *process.children(recursive=True)):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            rollup = Path(f"/proc/{each.pid}/smaps_rollup")
-            total += _pss(rollup) if rollup.exists() else each.memory_info().rss
+            rollup = Path(f"/proc/{member.pid}/smaps_rollup")
+            total += _pss(rollup) if rollup.exists() else member.memory_info().rss
     return total
 
 
 def _pss(rollup: Path) -> int:
     with suppress(OSError):  # it has ended
-        found = re.search(r"^Pss:\s+(\d+) kB", rollup.read_text(), re.MULTILINE)
-        return int(found[1]) * 1024 if found else 0
+        match = re.search(r"^Pss:\s+(\d+) kB", rollup.read_text(), re.MULTILINE)
+        return int(match[1]) * 1024 if match else 0
     return 0
 
 
@@ -227,14 +227,14 @@ class Probe:
         """How long each thing takes when nobody attacks."""
 
     def __enter__(self) -> Self:
-        given = {
+        order = {
             "health": dict(self._target.health),
             "api": self._target.api,
             "key": self._target.keys["probe"],
         }
         self._path.touch()
         self._process = subprocess.Popen(
-            [sys.executable, probe.__file__, str(self._path), json.dumps(given)]
+            [sys.executable, probe.__file__, str(self._path), json.dumps(order)]
         )
         return self
 
@@ -268,12 +268,12 @@ class Probe:
             )
 
     def samples(self) -> list[Sample]:
-        found = []
+        complete = []
         for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
                 name, began, seconds, *problem = line.rstrip("\n").split(" ", 3)
-                found.append(Sample(name, float(began), float(seconds), *(problem or [""])))
-        return found
+                complete.append(Sample(name, float(began), float(seconds), *(problem or [""])))
+        return complete
 
     def delays(self, since: float) -> dict[str, float]:
         """How much longer than usual each request has taken, at worst.
@@ -286,9 +286,9 @@ class Probe:
         for sample in samples:
             if sample.name in self._names and sample.ended >= since:
                 overslept = sum(
-                    each.seconds
-                    for each in noise
-                    if each.ended >= sample.began and each.began <= sample.ended
+                    pause.seconds
+                    for pause in noise
+                    if pause.ended >= sample.began and pause.began <= sample.ended
                 )
                 delay = sample.seconds - overslept - self._usual[sample.name]
                 worst[sample.name] = max(worst.get(sample.name, 0.0), delay)

@@ -92,7 +92,7 @@ def test_what_is_wrong_in_a_large_body_is_told_as_in_a_small_one(
     wrong: str, status: int, code: str, path: str
 ):
     small, large = (
-        asyncio.run(post(sent(f"{{{more}{wrong}}}"), Recording())) for more in ("", f"{MANY},")
+        asyncio.run(post(sent(f"{{{prefix}{wrong}}}"), Recording())) for prefix in ("", f"{MANY},")
     )
     assert small.status == large.status == status
     if code:

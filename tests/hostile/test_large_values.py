@@ -108,9 +108,9 @@ def test_secrets_are_taken_out_of_a_large_output_beside_the_loop(monkeypatch: py
     nodes = [{"id": "a", "handler": "give", "config": {"token": "{{ secrets.TOKEN }}"}}]
 
     async def work() -> None:
-        given = registry(msgspec.Raw(text))
+        handlers = registry(msgspec.Raw(text))
         async with (
-            Engine("memory://", settings=Settings(), registry=given) as engine,
+            Engine("memory://", settings=Settings(), registry=handlers) as engine,
             watched_loop() as watch,
         ):
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()

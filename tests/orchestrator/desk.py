@@ -88,15 +88,17 @@ class Desk:
         ).version
         return plan
 
-    async def start(self, nodes: list[dict[str, Any]], given: Any = None, **fields: Any) -> str:
+    async def start(
+        self, nodes: list[dict[str, Any]], input_value: Any = None, **fields: Any
+    ) -> str:
         """An accepted execution whose start is in the inbox."""
-        name = await self.record_intent(await self.workflow(nodes, **fields), given)
+        name = await self.record_intent(await self.workflow(nodes, **fields), input_value)
         await self.stores.hot.append([ExecutionStarted(name)])
         return name
 
-    async def record_intent(self, plan: Plan, given: Any = None) -> str:
+    async def record_intent(self, plan: Plan, input_value: Any = None) -> str:
         name = f"execution-{next(self._numbers)}"
-        text = json.dumps(given or {}).encode()
+        text = json.dumps(input_value or {}).encode()
         record = ExecutionRecord(
             name, plan.name, plan.version, ExecutionState.PENDING, text, self.now
         )

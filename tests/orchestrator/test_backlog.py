@@ -60,7 +60,7 @@ class Hall(Desk):
         await self.drain(self.owner)
 
     async def queues(self) -> dict[str, int]:
-        return {each.queue: each.waiting for each in await self.stores.queue.backlog(0)}
+        return {backlog.queue: backlog.waiting for backlog in await self.stores.queue.backlog(0)}
 
 
 def in_the_hall(scenario: Callable[[Hall], Awaitable[None]]) -> None:

@@ -38,7 +38,7 @@ def test_what_each_prefers_is_as_much_as_its_share_and_nobody_elses(count: int) 
         tuple(balance.by_preference(range(8), names, name)[: balance.share(8, names, name)])
         for name in names
     ]
-    assert sorted(partition for some in first for partition in some) == list(range(8))
+    assert sorted(partition for share in first for partition in share) == list(range(8))
 
 
 class Fleet:
@@ -67,7 +67,7 @@ class Fleet:
         return orchestrator
 
     def shares(self) -> list[int]:
-        return [len(each.owned) for each in self.members]
+        return [len(member.owned) for member in self.members]
 
     async def is_shared(self, *shares: int) -> None:
         await until(lambda: self.shares() == list(shares), f"{shares}")
@@ -163,11 +163,11 @@ def test_a_partition_is_given_up_only_after_its_commit_has_landed(
         fleet = Fleet(monkeypatch, lease_seconds=1.0)
         commit, may_land, under_way = fleet.stores.hot.commit, asyncio.Event(), 0
 
-        async def slow(given: CommitPlan) -> None:
+        async def slow(plan: CommitPlan) -> None:
             nonlocal under_way
             under_way += 1
             await may_land.wait()
-            await commit(given)
+            await commit(plan)
 
         monkeypatch.setattr(fleet.stores.hot, "commit", slow)
         async with fleet.open():

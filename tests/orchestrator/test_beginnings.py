@@ -108,7 +108,7 @@ def test_the_intents_of_a_whole_batch_are_read_at_once() -> None:
         names = [await desk.start([node("a")]) for _ in range(20)]
         read = _count_intents(desk)
         assert len(await desk.work(await desk.own())) == 20
-        assert [sorted(asked) for asked in read] == [sorted(names)]
+        assert [sorted(batch) for batch in read] == [sorted(names)]
 
     asyncio.run(scenario())
 

@@ -152,7 +152,9 @@ def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_ag
         assert (task.execution_id, task.node_id, task.attempt) == (over, "a", 1)
         assert task.generation > 2
         assert await desk.states(runs) == {"a": "QUEUED"}, "what runs isn't touched"
-        await desk.succeed([task, *(each for each in tasks if each.execution_id == runs)])
+        await desk.succeed(
+            [task, *(other_task for other_task in tasks if other_task.execution_id == runs)]
+        )
         await desk.work(again)
         await desk.archiver(again).drain()
         assert {str(desk.row(name).record.state) for name in (over, runs)} == {"COMPLETED"}

@@ -100,9 +100,9 @@ def test_a_cancel_meanwhile_is_not_lost() -> None:
         await desk.drain(owner)
         await go_on(desk, owner, goes_on)
         ended = [commands for changes in desk.changes for commands in changes if commands.finished]
-        assert [(each.execution_id, each.record and each.record.state) for each in ended] == [
-            (large, "CANCELLED")
-        ]
+        assert [
+            (change.execution_id, change.record and change.record.state) for change in ended
+        ] == [(large, "CANCELLED")]
 
     run(scenario)
 

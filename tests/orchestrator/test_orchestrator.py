@@ -111,7 +111,7 @@ def test_commits_that_fail_or_whose_answer_is_lost_cost_no_execution_and_no_seco
             shop.fail_commits(lambda _: when if next(turns) % 2 else None)
             started = [await shop.engine.start(DIAMOND) for _ in range(20)]
             async with asyncio.timeout(PATIENCE_SECONDS):
-                results = await asyncio.gather(*(each.result() for each in started))
+                results = await asyncio.gather(*(execution.result() for execution in started))
             assert {result.state for result in results} == {"COMPLETED"}
             assert shop.failed >= 2
             assert set(shop.calls.values()) == {1}

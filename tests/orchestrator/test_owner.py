@@ -187,7 +187,7 @@ def test_a_commit_whose_reply_was_lost_ends_the_owner_and_the_next_one_reads_aga
             await desk.succeed(fetched)
         assert lost >= 2
         assert sorted(key_of(task) for task in tasks) == sorted(
-            (name, each, 1, 1) for each in "abcd"
+            (name, node_id, 1, 1) for node_id in "abcd"
         )
         assert await desk.state(name) == "COMPLETED"
 
@@ -227,9 +227,9 @@ def test_a_zombie_worker_changes_nothing_after_its_task_was_taken_back() -> None
         name = await desk.start([node("a")])
         owner = await desk.own()
         await desk.drain(owner)
-        (given,) = await desk.stores.queue.fetch("zombie", {"work"}, 1)
+        (claimed_task,) = await desk.stores.queue.fetch("zombie", {"work"}, 1)
         assert await desk.stores.queue.reap(0, owner.lease.token, "zombie") == 1
-        stale = TaskSucceeded(*key_of(given), "zombie", 1.0, b'"stale"')
+        stale = TaskSucceeded(*key_of(claimed_task), "zombie", 1.0, b'"stale"')
         await desk.stores.queue.report("zombie", [stale])
         assert desk.stores.hot.inbox_depth() == 1
         await desk.drain(owner)
@@ -379,7 +379,7 @@ def test_an_exception_in_the_core_fails_that_execution_and_no_other(
         names = [await desk.start(diamond()) for _ in range(3)]
         _spoil(
             monkeypatch,
-            lambda it, event: it.record.execution_id == names[1] and isinstance(event, kind),
+            lambda state, event: state.record.execution_id == names[1] and isinstance(event, kind),
         )
         with caplog.at_level(logging.ERROR):
             await desk.work(await desk.own())
@@ -416,7 +416,7 @@ def test_an_exception_after_a_large_output_was_fetched_fails_that_execution_and_
         )
         _spoil(
             monkeypatch,
-            lambda it, event: it.record.execution_id == bad and isinstance(event, Continued),
+            lambda state, event: state.record.execution_id == bad and isinstance(event, Continued),
         )
         await _insist(desk, owner)
         assert (await desk.state(bad), await desk.state(good)) == ("FAILED", "COMPLETED")
@@ -449,11 +449,11 @@ def test_an_execution_that_cannot_be_loaded_fails_and_no_other(
 def test_an_execution_whose_workflow_is_gone_fails_and_no_other() -> None:
     async def scenario() -> None:
         desk = Desk()
-        gone = await desk.start([node("a")], name="gone")
+        removed = await desk.start([node("a")], name="gone")
         healthy = await desk.start([node("a")], name="kept")
         del desk.stores.cold._workflows["gone"]
         await _insist(desk, await desk.own("owner"))
-        assert (await desk.state(gone), await desk.state(healthy)) == ("FAILED", "COMPLETED")
+        assert (await desk.state(removed), await desk.state(healthy)) == ("FAILED", "COMPLETED")
 
     asyncio.run(scenario())
 

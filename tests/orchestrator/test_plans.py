@@ -131,9 +131,9 @@ def test_plans_of_large_documents_make_room_for_each_other(monkeypatch: pytest.M
 
 def test_a_plan_that_was_compiled_elsewhere_is_looked_at_once() -> None:
     async def scenario(desk: Desk) -> None:
-        given = compile_document(document("resize"), allow_unknown_handlers=True).plan
-        given.version = 1
-        desk.plans.put(given)
+        plan = compile_document(document("resize"), allow_unknown_handlers=True).plan
+        plan.version = 1
+        desk.plans.put(plan)
         await desk.cold.remember_handlers({"resize": GPU})
         await desk.plans.learn()
         new = await desk.plan("resize")

@@ -64,20 +64,20 @@ def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
         desk = TieredDesk()
         owner, names = await _run(desk, 40)
         seen = _watch(desk, monkeypatch)
-        changes, asked = desk.stores.tiering.hot.changes, list[int]()
+        changes, batch_sizes = desk.stores.tiering.hot.changes, list[int]()
 
-        async def count(those: Collection[str]) -> Any:
-            asked.append(len(those))
-            return await changes(those)
+        async def count(names: Collection[str]) -> Any:
+            batch_sizes.append(len(names))
+            return await changes(names)
 
         monkeypatch.setattr(desk.stores.tiering.hot, "changes", count)
         await desk.archiver(owner).drain()
         assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
         assert max(map(_size, seen)) <= 5000
         assert max(map(len, seen)) > 1, "a transaction for each would cost too much"
-        assert max(asked) == asked[0] == 8
-        assert set(asked[1:]) <= {1, 2, 4, 8}
-        assert 4 in asked, "it has learned how large they are"
+        assert max(batch_sizes) == batch_sizes[0] == 8
+        assert set(batch_sizes[1:]) <= {1, 2, 4, 8}
+        assert 4 in batch_sizes, "it has learned how large they are"
         assert not desk.stores.hot.changes
 
     asyncio.run(scenario())
@@ -186,17 +186,17 @@ def test_a_rebuild_reads_less_at_once_where_executions_are_large(
         await desk.drain(owner)
         await desk.checkpoint(owner)
         desk.stores.lose_everything()
-        unfinished, asked = desk.stores.tiering.cold.unfinished, list[int]()
+        unfinished, batch_sizes = desk.stores.tiering.cold.unfinished, list[int]()
 
         async def count(partition: int, after: str, limit: int) -> Any:
-            asked.append(limit)
+            batch_sizes.append(limit)
             return await unfinished(partition, after, limit)
 
         monkeypatch.setattr(desk.stores.tiering.cold, "unfinished", count)
         owner = await desk.own("owner-2")
         assert await desk.build(owner) == len(names)
-        assert max(asked) == 8
-        assert set(asked[1:]) <= {2, 4, 8}
+        assert max(batch_sizes) == 8
+        assert set(batch_sizes[1:]) <= {2, 4, 8}
         assert len(await desk.work(owner)) == len(names)
 
     asyncio.run(scenario())

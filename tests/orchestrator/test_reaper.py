@@ -30,7 +30,9 @@ def test_a_worker_is_dead_after_enough_silence_and_loses_its_tasks_once() -> Non
             await look(reaper, LOOK)
         assert await owner.inbox() == []
         await look(reaper, LOOK)
-        assert await owner.inbox() == [TaskLost(*key_of(each), "worker-1") for each in tasks]
+        assert await owner.inbox() == [
+            TaskLost(*key_of(lost_task), "worker-1") for lost_task in tasks
+        ]
         assert reaper.reaped == 2
         for _ in range(2 * ENOUGH):
             await look(reaper, LOOK)
@@ -42,13 +44,13 @@ def test_a_worker_is_dead_after_enough_silence_and_loses_its_tasks_once() -> Non
 def test_a_heartbeat_starts_the_count_again() -> None:
     async def scenario() -> None:
         stores = Desk().stores
-        owner, (given,) = await hand_out(stores, "a")
+        owner, (claimed_task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         reaper = Reaper(stores.queue, owner.lease)
         for _ in range(5):
             for _ in range(ENOUGH):
                 await look(reaper, LOOK)
-            assert await stores.queue.heartbeat("worker-1", ECHO, [stop(given)]) == []
+            assert await stores.queue.heartbeat("worker-1", ECHO, [stop(claimed_task)]) == []
         assert await owner.inbox() == []
 
     asyncio.run(scenario())
@@ -160,7 +162,7 @@ def test_an_owner_that_takes_over_knows_for_how_long_workers_have_been_silent() 
 
     async def scenario() -> None:
         stores = Desk().stores
-        _, (given,) = await hand_out(stores, "a")
+        _, (claimed_task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         watch = WorkerWatch(stores.queue)
         for _ in range(ENOUGH):
@@ -171,7 +173,7 @@ def test_an_owner_that_takes_over_knows_for_how_long_workers_have_been_silent() 
         await watch.look(LOOK)
         await until(owner.inbox)
         reaper.cancel()
-        assert await owner.inbox() == [TaskLost(*key_of(given), "worker-1")]
+        assert await owner.inbox() == [TaskLost(*key_of(claimed_task), "worker-1")]
 
     asyncio.run(scenario())
 
@@ -195,11 +197,11 @@ def test_a_reaper_whose_lease_has_moved_on_takes_nothing_and_stops() -> None:
 def test_a_worker_that_left_is_forgotten() -> None:
     async def scenario() -> None:
         stores = Desk().stores
-        owner, (given,) = await hand_out(stores, "a")
+        owner, (claimed_task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         reaper = Reaper(stores.queue, owner.lease)
         await look(reaper, LOOK)
-        await stores.queue.leave("worker-1", [given])
+        await stores.queue.leave("worker-1", [claimed_task])
         await look(reaper, LOOK)
         assert reaper._watch.silent_seconds == {}
 

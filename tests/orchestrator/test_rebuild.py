@@ -153,9 +153,9 @@ def test_what_ends_while_it_is_looked_for_does_not_come_back(
         intents = desk.stores.cold.intents
 
         async def ended_since(names: Collection[str]) -> Mapping[str, Intent]:
-            found = await intents(names)
-            found[name].record.state = ExecutionState.CANCELLED
-            return found
+            intents_by_id = await intents(names)
+            intents_by_id[name].record.state = ExecutionState.CANCELLED
+            return intents_by_id
 
         monkeypatch.setattr(desk.stores.cold, "intents", ended_since)
         owner = await _lose(desk)
@@ -242,7 +242,10 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
         owner = await _owner(desk, "owner-2")
         await desk.drain(owner)
         assert not [
-            each for changes in desk.changes for each in changes if each.tasks and not each.paused
+            commands
+            for changes in desk.changes
+            for commands in changes
+            if commands.tasks and not commands.paused
         ]
         assert [await desk.state(name) for name in copied + fresh] == ["PAUSED", "CANCELLED"] * 2
 
@@ -314,11 +317,11 @@ def test_a_rebuild_that_was_broken_off_is_begun_again(monkeypatch: pytest.Monkey
         name = await desk.start(diamond())
         await desk.drain(owner)
         await desk.checkpoint(owner)
-        known = owner.lease.commit_number + 5
+        known_number = owner.lease.commit_number + 5
         with pytest.MonkeyPatch.context() as outage:
             outage.setattr(desk.stores.tiering.hot, "restore", _fails)
             with pytest.raises(StoreUnavailable):
-                await desk.build(owner, known)
+                await desk.build(owner, known_number)
         assert not desk.stores.hot.changes
         later = await desk.own("owner-1")
         assert await desk.build(later) == 1
@@ -442,9 +445,13 @@ def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has
         image = desk.stores.hot.image()
         await desk.succeed(await desk.fetch())
         await until(desk.stores.queue.depth)
-        known = desk.stores.hot._partitions[0].commit_number
+        known_number = desk.stores.hot._partitions[0].commit_number
         desk.stores.hot.become(image)
-        assert desk.stores.rows.numbers[0] < desk.stores.hot._partitions[0].commit_number < known
+        assert (
+            desk.stores.rows.numbers[0]
+            < desk.stores.hot._partitions[0].commit_number
+            < known_number
+        )
         # and it has nothing to write, because it reads on from a position that isn't there yet
         desk.now += 60.0
         await until(lambda: metrics.rebuilt == 1)

@@ -70,8 +70,8 @@ def test_a_queued_node_is_handed_out_again_and_one_in_a_workers_hands_has_lost_i
         await owner.commit(
             queued(task("e1", "fetched", attempt=2), task("e1", "waiting", attempt=3))
         )
-        for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
-            stores.queue.begin(key_of(given))
+        for claimed_task in await stores.queue.fetch("worker-1", {"echo"}, 1):
+            stores.queue.begin(key_of(claimed_task))
 
     events, noted = _after_a_restart(tmp_path, leave_in_the_middle)
     lost, returned, last = events
@@ -101,8 +101,8 @@ def test_what_has_ended_is_left_alone_and_its_notes_are_forgotten(tmp_path: Path
     async def leave_in_the_middle(stores: SqliteStores) -> None:
         owner = await begin(stores, "over", "active")
         await owner.commit(queued(task("over", "a")), queued(task("active", "b")))
-        for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(key_of(given))
+        for claimed_task in await stores.queue.fetch("worker-1", {"echo"}, 10):
+            stores.queue.begin(key_of(claimed_task))
         done = NodeRun("b", NodeState.COMPLETED, 1)
         line = Transition(3, 2.0, "b", "QUEUED", "COMPLETED", 1)
         await owner.commit(ended("over"), Commands("active", nodes={"b": done}, history=[line]))
@@ -147,8 +147,8 @@ def test_recovering_twice_does_no_harm(tmp_path: Path) -> None:
         stores = SqliteStores(tmp_path / "store.db")
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "held"), task("e1", "waiting")))
-        for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
-            stores.queue.begin(key_of(given))
+        for claimed_task in await stores.queue.fetch("worker-1", {"echo"}, 1):
+            stores.queue.begin(key_of(claimed_task))
         for _ in range(2):
             await recover(stores, 0)
         lost = [event for event in await _inbox(stores) if isinstance(event, TaskLost)]
@@ -165,8 +165,8 @@ def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task
         stores = SqliteStores(tmp_path / "store.db")
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "a")))
-        for given in await stores.queue.fetch("worker-1", {"echo"}, 1):
-            stores.queue.begin(key_of(given))
+        for claimed_task in await stores.queue.fetch("worker-1", {"echo"}, 1):
+            stores.queue.begin(key_of(claimed_task))
         run = NodeRun("a", NodeState.RUNNING, 1, 1.0, 2.0, worker_id="worker-1")
         await owner.commit(
             Commands(
@@ -241,7 +241,7 @@ def test_an_execution_that_ends_and_leaves_the_hot_store_while_it_is_looked_for_
         desk = TieredDesk()
         owner = await desk.own()
         await desk.start([node("a")])
-        known, started = desk.stores.hot.known, desk.stores.cold.started
+        real_known, started = desk.stores.hot.known, desk.stores.cold.started
 
         async def later(partition: int) -> list[str]:
             names = await started(partition)
@@ -252,7 +252,7 @@ def test_an_execution_that_ends_and_leaves_the_hot_store_while_it_is_looked_for_
         monkeypatch.setattr(desk.stores.cold, "started", later)
         desk.now += 60.0
         assert await sweep(desk.stores, 0, 10.0) == 0
-        assert not await known(["execution-1"])
+        assert not await real_known(["execution-1"])
         assert await _inbox(desk.stores) == []
 
     asyncio.run(scenario())
@@ -328,13 +328,13 @@ def test_a_control_request_is_not_followed_by_an_older_one(monkeypatch: pytest.M
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
         await desk.stores.cold.request_control(name, "pause")
-        known = desk.stores.hot.known
+        real_known = desk.stores.hot.known
 
         async def meanwhile(names: Collection[str]) -> set[str]:
             monkeypatch.undo()
             await desk.stores.cold.request_control(name, "resume")
             await desk.stores.hot.append([ResumeRequested(name)])
-            return await known(names)
+            return await real_known(names)
 
         monkeypatch.setattr(desk.stores.hot, "known", meanwhile)
         await sweep(desk.stores, 0, 10.0)

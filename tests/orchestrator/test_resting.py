@@ -82,9 +82,9 @@ def test_nothing_leaves_memory_before_what_was_decided_has_landed(
         owner = await desk.own()
         may_land, commit = asyncio.Semaphore(0), desk.stores.hot.commit
 
-        async def slow(it: CommitPlan) -> None:
+        async def slow(plan: CommitPlan) -> None:
             await may_land.acquire()
-            await commit(it)
+            await commit(plan)
 
         monkeypatch.setattr(desk.stores.hot, "commit", slow)
         for _ in range(2):  # the second batch is decided while the first is being written

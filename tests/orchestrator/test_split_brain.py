@@ -70,10 +70,10 @@ def test_an_owner_on_a_second_master_waits_and_builds_nothing_while_the_first_on
 def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
     async def scenario() -> None:
         desk, metrics = TieredDesk(), Metrics()
-        one = Orchestrator(
+        first = Orchestrator(
             desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
         )
-        one.start()
+        first.start()
         ended, name = await desk.start([node("a")]), await desk.start([node("a"), node("b", "a")])
         await until(lambda: desk.stores.queue.depth() == 2)
         other = promoted(desk)
@@ -95,7 +95,7 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
         await until(lambda: desk.row(name).record.state == "COMPLETED" or metrics.rebuilds > 1)
         await let_others_run()
         assert metrics.rebuilds == 1, "the first, of a new store"
-        await one.stop()
+        await first.stop()
         await until(lambda: metrics.rebuilds == 2, "the one that is left notices that it is behind")
         await two.stop()
         assert metrics.rebuilds == 2
@@ -107,11 +107,11 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
 def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> None:
     async def scenario() -> None:
         desk, metrics = TieredDesk(), Metrics()
-        one = Orchestrator(
+        first = Orchestrator(
             desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
         )
-        one.start()
-        await one.recovered.wait()
+        first.start()
+        await first.recovered.wait()
         rows = desk.stores.rows
         rows.terms[0] += 1
         rows._holders[0] = ("two", "server-2", desk.now)
@@ -121,7 +121,7 @@ def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> 
             lambda: rows._holders[0][0] == "one",
             "it has the partition again when the other one is gone",
         )
-        await one.stop()
+        await first.stop()
 
     asyncio.run(scenario())
 

@@ -354,8 +354,8 @@ def test_copies_come_with_a_commit_number_that_covers_what_is_in_them(
         name = await desk.start(diamond())
         commit, heard = desk.stores.hot.commit, asyncio.Event()
 
-        async def done_but_not_heard(given: Any) -> None:
-            await commit(given)
+        async def done_but_not_heard(plan: Any) -> None:
+            await commit(plan)
             await heard.wait()
 
         monkeypatch.setattr(desk.stores.hot, "commit", done_but_not_heard)
@@ -440,8 +440,8 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
             await until(lambda: desk.stores.hot.boxes[0])
             assert await desk.state(runs) == "COMPLETED"
             assert desk.stores.queue.depth() == 0
-            asked = calls
-            await until(lambda: calls > asked + 3)
+            calls_before = calls
+            await until(lambda: calls > calls_before + 3)
             assert orchestrator.owned == {0: owner}, "it owns the partition all the while"
         await until(lambda: desk.row(runs).record.state == "COMPLETED")
         await until(desk.stores.queue.depth)
@@ -460,10 +460,10 @@ def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(loader, "INTENT_SECONDS", 0.01)
-    asked: list[Collection[str]] = []
+    batches: list[Collection[str]] = []
 
     async def silent(names: Collection[str]) -> Any:
-        asked.append(names)
+        batches.append(names)
         await asyncio.Event().wait()
 
     async def scenario() -> None:
@@ -478,7 +478,7 @@ def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
             await desk.stores.hot.append([ExecutionStarted(begins)])
             await desk.drain(owner)
         assert await desk.state(runs) == "COMPLETED"
-        assert len(asked) == 1, "and the next batch doesn't wait at all"
+        assert len(batches) == 1, "and the next batch doesn't wait at all"
         assert await desk.state(begins) == "PENDING"
 
     asyncio.run(scenario())

@@ -134,11 +134,11 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
 
     All others wait for it.
     """
-    asked = 0
+    reads = 0
 
     async def slow(_: Blob) -> bytes:
-        nonlocal asked
-        asked += 1
+        nonlocal reads
+        reads += 1
         raise StoreUnavailable("away")
 
     async def scenario() -> None:
@@ -156,7 +156,7 @@ def test_a_blob_store_that_is_away_is_not_asked_by_every_event(
             ]
         )
         await desk.drain(owner)
-        assert asked == 1
+        assert reads == 1
 
     asyncio.run(scenario())
 

@@ -24,7 +24,7 @@ def test_a_wakeup_between_a_fetch_and_its_empty_answer_is_kept() -> None:
             ((partition, wakeups),) = waker.hopeful()
             waker._hope([partition])  # heard meanwhile
             waker.found_empty(partition, wakeups)
-            assert [each for each, _ in waker.hopeful()] == [partition]
+            assert [hopeful for hopeful, _ in waker.hopeful()] == [partition]
             await waker.close()
 
     asyncio.run(scenario())
