@@ -97,12 +97,12 @@ def main() -> None:
     for name in workloads():
         if arguments.only not in name:
             continue
-        found = results[name] = medians([run_one(name, directory) for _ in range(arguments.runs)])
+        figures = results[name] = medians([run_one(name, directory) for _ in range(arguments.runs)])
         print(
-            f"| {name:<36} | {found['seconds']:7.3f} | {found['tasks_per_second']:7,.0f} "
-            f"| {found['executions_per_second']:12,.1f} | {found['hop_ms_p50']:10.3f} | "
-            f"{found['hop_ms_p99']:10.3f} "
-            f"| {found['peak_mb']:7.0f} |",
+            f"| {name:<36} | {figures['seconds']:7.3f} | {figures['tasks_per_second']:7,.0f} "
+            f"| {figures['executions_per_second']:12,.1f} | {figures['hop_ms_p50']:10.3f} | "
+            f"{figures['hop_ms_p99']:10.3f} "
+            f"| {figures['peak_mb']:7.0f} |",
             flush=True,
         )
     if arguments.json:

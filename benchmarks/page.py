@@ -102,13 +102,13 @@ def panning(browser: Browser, address: str) -> list[float]:
 def tab_process(page: Page) -> psutil.Process:
     """The renderer that grows busy when this page is."""
     renderers = [
-        each
-        for each in psutil.process_iter(["cmdline"])
-        if "--type=renderer" in (each.info["cmdline"] or [])
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if "--type=renderer" in (process.info["cmdline"] or [])
     ]
-    before = {each.pid: sum(each.cpu_times()[:2]) for each in renderers}
+    before = {process.pid: sum(process.cpu_times()[:2]) for process in renderers}
     page.evaluate("() => { const end = performance.now() + 300; while (performance.now() < end); }")
-    return max(renderers, key=lambda each: sum(each.cpu_times()[:2]) - before[each.pid])
+    return max(renderers, key=lambda process: sum(process.cpu_times()[:2]) - before[process.pid])
 
 
 def live(browser: Browser, caller: Caller, tab: str) -> tuple[float, float]:
@@ -117,8 +117,8 @@ def live(browser: Browser, caller: Caller, tab: str) -> tuple[float, float]:
     page.goto(f"{caller.address}/ui/workers")
     page.locator("table").first.wait_for()
     process = tab_process(page)
-    made = caller.start(live_flow(1000))
-    page.goto(f"{caller.address}/ui/executions/{made}?tab={tab}")
+    execution_id = caller.start(live_flow(1000))
+    page.goto(f"{caller.address}/ui/executions/{execution_id}?tab={tab}")
     page.locator(".node-box, .group-box, .time-row").first.wait_for()
     used, began = sum(process.cpu_times()[:2]), time.perf_counter()
     page.locator("h1", has_text="COMPLETED").wait_for(timeout=120_000)
@@ -135,8 +135,8 @@ def main() -> None:
         sync_playwright() as play,
     ):
         caller = Caller(service.address)
-        made = caller.post("/executions", {"definition": layers(100, 100)}, wait=60)
-        address = f"{service.address}/ui/executions/{made.body['execution_id']}"
+        answer = caller.post("/executions", {"definition": layers(100, 100)}, wait=60)
+        address = f"{service.address}/ui/executions/{answer.body['execution_id']}"
         browser = play.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         print(f"Chromium {browser.version}")
         small = caller.post("/executions", {"definition": layers(3, 3)}, wait=60)

@@ -106,7 +106,7 @@ class Bench:
 def cpu_seconds(process: psutil.Process) -> float:
     times = [process.cpu_times()]
     times += [child.cpu_times() for child in process.children(recursive=True)]
-    return float(sum(each.user + each.system for each in times))
+    return float(sum(spent.user + spent.system for spent in times))
 
 
 @contextlib.contextmanager
@@ -174,27 +174,27 @@ async def measure(
     arguments: argparse.Namespace, url: str, database: str, processes: dict[str, int]
 ) -> dict[str, Any]:
     results: dict[str, Any] = {}
-    async with bench(url, database, processes) as it:
+    async with bench(url, database, processes) as running:
         for name, (document, count) in WORK.items():
             if arguments.only not in name:
                 continue
-            runs = [await it.run(document, count) for _ in range(arguments.runs)]
+            runs = [await running.run(document, count) for _ in range(arguments.runs)]
             results[name] = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
             show(name, results[name])
     return results
 
 
-def show(name: str, found: dict[str, float]) -> None:
+def show(name: str, figures: dict[str, float]) -> None:
     cpu = ", ".join(
         f"{key.removesuffix('_us_per_task')} {value:.0f}"
-        for key, value in found.items()
+        for key, value in figures.items()
         if "_us_" in key
     )
     print(
-        f"| {name:<24} | {found['seconds']:7.3f} | {found['tasks_per_second']:8,.0f} "
-        f"| {found['executions_per_second']:8,.1f} | {found['hop_ms_p50']:6.3f} | "
-        f"{found['hop_ms_p99']:6.3f} "
-        f"| {found['archive_lag_seconds']:5.2f} | {cpu} |",
+        f"| {name:<24} | {figures['seconds']:7.3f} | {figures['tasks_per_second']:8,.0f} "
+        f"| {figures['executions_per_second']:8,.1f} | {figures['hop_ms_p50']:6.3f} | "
+        f"{figures['hop_ms_p99']:6.3f} "
+        f"| {figures['archive_lag_seconds']:5.2f} | {cpu} |",
         flush=True,
     )
 

@@ -39,7 +39,7 @@ def running_service(
     folder: Path, registry: Registry | None = None, **settings: Any
 ) -> Iterator[Running]:
     running = Running()
-    given = {
+    settings_given = {
         "host": "127.0.0.1",
         "port": 0,
         "http_private": True,
@@ -47,7 +47,7 @@ def running_service(
         **settings,
     }
     chosen = Settings.load(
-        {"store": f"sqlite:///{folder / 'work.db'}", **given}, environ={}, directory=folder
+        {"store": f"sqlite:///{folder / 'work.db'}", **settings_given}, environ={}, directory=folder
     )
 
     async def main() -> None:

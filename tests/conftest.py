@@ -76,8 +76,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
         long = [item for item in items if item.nodeid.startswith(LONG)]
-        others = [item for item in items if not item.nodeid.startswith(LONG)]
-        items[:] = deal(long, others, processes)
+        short = [item for item in items if not item.nodeid.startswith(LONG)]
+        items[:] = deal(long, short, processes)
 
 
 def pytest_collection_finish() -> None:
@@ -95,12 +95,12 @@ def fault(request: pytest.FixtureRequest) -> Iterator[Fault]:
     assert mark is not None, "a test that takes `fault` is marked with its row"
     seed = request.config.getoption("--fault-seed") or time.time_ns() % 1_000_000
     family, done = mark.args
-    it = Fault(family, done, seed, is_full=request.config.getoption("--faults") == "full")
-    print(f"seed {it.seed}")  # noqa: T201 -- shown when the test fails
-    yield it
-    request.node.user_properties.append(("figures", it.figures))
-    request.node.user_properties.append(("others", it.others))
-    request.node.user_properties.append(("seed", it.seed))
+    row = Fault(family, done, seed, is_full=request.config.getoption("--faults") == "full")
+    print(f"seed {row.seed}")  # noqa: T201 -- shown when the test fails
+    yield row
+    request.node.user_properties.append(("figures", row.figures))
+    request.node.user_properties.append(("others", row.others))
+    request.node.user_properties.append(("seed", row.seed))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -113,7 +113,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _rows(reports: dict[str, list[Any]]) -> list[Row]:
-    every = [report for found in reports.values() for report in found if hasattr(report, "nodeid")]
+    every = [
+        report
+        for reports_of_kind in reports.values()
+        for report in reports_of_kind
+        if hasattr(report, "nodeid")
+    ]
     failed = {report.nodeid for report in every if getattr(report, "failed", False)}
     seconds = {
         report.nodeid: report.duration for report in every if getattr(report, "when", "") == "call"
@@ -127,8 +132,8 @@ def _rows(reports: dict[str, list[Any]]) -> list[Row]:
             green = report.nodeid not in failed
             every_row = [(family, done, said.get("figures", {})), *said.get("others", ())]
             rows += [
-                Row(family, done, green, took, said.get("seed", 0), shown)
-                for family, done, shown in every_row
+                Row(family, done, green, took, said.get("seed", 0), figures)
+                for family, done, figures in every_row
             ]
     return rows
 

@@ -61,12 +61,12 @@ def redis_url() -> str:
 
 def database_url(partitions: int = PARTITIONS) -> str:
     """A database of its own, with a current schema, empty, and a `store_id` that no other has."""
-    given = _migrated.setdefault(partitions, deque())
-    name = given.popleft() if len(given) >= REUSED_DATABASES else ""
+    reusable = _migrated.setdefault(partitions, deque())
+    name = reusable.popleft() if len(reusable) >= REUSED_DATABASES else ""
     if not name or not _emptied(name, partitions):
         _drop(name)
         name = _new_database(_template(partitions))
-    given.append(name)
+    reusable.append(name)
     with psycopg.connect(_url(name)) as connection:
         connection.execute("UPDATE meta SET value = %s WHERE key = 'store_id'", (uuid.uuid4().hex,))
     return _url(name)
@@ -124,24 +124,22 @@ def _redis() -> tuple[str, int, int, int]:
 
     The first one, how many processes use it too, how many databases there are.
     """
-    given = os.environ.get("TEST_REDIS_URL")
-    if not given:
+    url = os.environ.get("TEST_REDIS_URL")
+    if not url:
         server = redis_server(append_only=None, extra=("--databases", str(REDIS_DATABASES)))
         return _until_exit(server).url, 0, 1, REDIS_DATABASES
-    with redis.Redis.from_url(given) as client:
+    with redis.Redis.from_url(url) as client:
         count = int(client.config_get("databases")["databases"])
-    worker, workers = (
-        os.environ.get("PYTEST_XDIST_WORKER", "gw0"),
-        os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"),
-    )
-    return given, int(worker.removeprefix("gw")), int(workers), count
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    workers = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    return url, int(worker.removeprefix("gw")), int(workers), count
 
 
 @cache
 def _database() -> str:
-    given = os.environ.get("TEST_DATABASE_URL")
-    if given:
-        return given
+    url = os.environ.get("TEST_DATABASE_URL")
+    if url:
+        return url
     server: PostgresServer = _until_exit(postgres_server())
     return server.url
 

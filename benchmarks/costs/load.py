@@ -66,8 +66,8 @@ class Timed:
         """Microseconds by part."""
         self._process.terminate()
         self._process.communicate()
-        found: dict[str, float] = json.loads(self._file.read_text())
-        return found
+        micros: dict[str, float] = json.loads(self._file.read_text())
+        return micros
 
 
 @contextmanager

@@ -55,7 +55,7 @@ class Watch:
 
     def _now(self) -> dict[str, Any]:
         info = self._calls.info("everything")
-        found = {
+        figures = {
             "redis": cpu_seconds(self._redis),
             "backends": self._backends(),
             "wal": self._row("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"),
@@ -68,27 +68,27 @@ class Watch:
             "from Redis": "total_net_output_bytes",
             "append-only file": "aof_current_size",
         }
-        return {**found, **{name: int(info.get(key, 0)) for name, key in names.items()}}
+        return {**figures, **{name: int(info.get(key, 0)) for name, key in names.items()}}
 
     def _row(self, statement: str) -> int:
-        found = self._rows.execute(statement).fetchone()
-        assert found is not None
-        return int(found[0])
+        row = self._rows.execute(statement).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def _backends(self) -> dict[str, float]:
         """CPU seconds by whose connections they are; what serves nobody is the rest."""
         names = dict(
             self._rows.execute("SELECT pid, application_name FROM pg_stat_activity").fetchall()
         )
-        found: defaultdict[str, float] = defaultdict(float)
+        seconds: defaultdict[str, float] = defaultdict(float)
         for process in self._postgres.children():
             try:
-                found[
+                seconds[
                     BACKENDS.get(names.get(process.pid, ""), names.get(process.pid) or "rest")
                 ] += cpu_seconds(process)
             except psutil.NoSuchProcess:
                 continue
-        return found
+        return seconds
 
     def until_archived(self) -> None:
         end = time.monotonic() + PATIENCE_SECONDS
@@ -118,7 +118,7 @@ class Watch:
 
     def _by_part(self) -> dict[str, float]:
         """Microseconds that commands took, without reading requests and writing replies."""
-        found: defaultdict[str, float] = defaultdict(float)
+        micros: defaultdict[str, float] = defaultdict(float)
         for entry in self._calls.slowlog_get(LOG_LENGTH):
             words = entry["command"].split(b" ", 4)
             name = words[0].decode().upper()
@@ -131,9 +131,9 @@ class Watch:
                 part = SCRIPTS.get(called, "archive" if b" taken " in entry["command"] else "rest")
             else:
                 part = CALLS.get(name, "rest")
-            found[part] += entry["duration"]
-        found.pop("rest", None)  # what is left of the process's CPU
-        return found
+            micros[part] += entry["duration"]
+        micros.pop("rest", None)  # what is left of the process's CPU
+        return micros
 
 
 def measure(folder: Path, way: str, executions: int) -> Costs:

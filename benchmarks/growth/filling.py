@@ -41,8 +41,8 @@ def fill_sqlite(path: Path, model: str, first: int, last: int) -> None:
     connection.row_factory = sqlite3.Row
     row = dict(connection.execute("SELECT * FROM executions WHERE id = ?", (model,)).fetchone())
     changes = [
-        each[0]
-        for each in connection.execute(
+        model_change[0]
+        for model_change in connection.execute(
             "SELECT change FROM changes WHERE n = ? ORDER BY id", (row["n"],)
         )
     ]
@@ -85,9 +85,9 @@ def fill_postgres(database: str, model: str, first: int, last: int, partitions: 
     types = ["int8", "float8", "float8", *TYPES]
     with psycopg.connect(database, autocommit=True) as connection:
         select = sql.SQL("SELECT {} FROM executions WHERE id = %s").format(_names(columns))
-        found = connection.execute(select, (model,), binary=True).fetchone()
-        assert found is not None
-        row = dict(zip(columns, found, strict=True))
+        model_row = connection.execute(select, (model,), binary=True).fetchone()
+        assert model_row is not None
+        row = dict(zip(columns, model_row, strict=True))
         archive = connection.execute(
             "SELECT revision, generation, changes FROM archives WHERE n = %s",
             (row["n"],),
@@ -116,11 +116,11 @@ def fill_postgres(database: str, model: str, first: int, last: int, partitions: 
 def _reserve(connection: psycopg.Connection[Row], count: int) -> int:
     """The first of so many numbers that nobody else will be given."""
     sequence = "pg_get_serial_sequence('executions', 'n')"
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT setval({sequence}, nextval({sequence}) + %s)", (count,)
     ).fetchone()
-    assert found is not None
-    return int(found[0]) - count
+    assert row is not None
+    return int(row[0]) - count
 
 
 def _executions(

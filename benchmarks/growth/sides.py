@@ -64,9 +64,14 @@ def probe(side: Side, diamonds: int, hops: int) -> Found:
     CPU by process, and the three figures of `BETWEEN`.
     """
     many = side.ask(do="run", work="diamonds", count=diamonds)
-    one = side.ask(do="run", work="chain", size=hops)
+    single = side.ask(do="run", work="chain", size=hops)
     by_process = {name: used for name, used in many.items() if name not in ("wall", "client")}
-    return {"wall": many["wall"], "cpu": sum(by_process.values()), "hop": one["wall"], **by_process}
+    return {
+        "wall": many["wall"],
+        "cpu": sum(by_process.values()),
+        "hop": single["wall"],
+        **by_process,
+    }
 
 
 def in_turn(measures: Sequence[Callable[[], Found]], rounds: int) -> list[list[Found]]:
@@ -74,12 +79,12 @@ def in_turn(measures: Sequence[Callable[[], Found]], rounds: int) -> list[list[F
 
     A machine that slows down over time then slows all of them down alike.
     """
-    found: list[list[Found]] = [[] for _ in measures]
+    figures: list[list[Found]] = [[] for _ in measures]
     for number in range(rounds):
         order = range(len(measures)) if number % 2 == 0 else reversed(range(len(measures)))
         for index in order:
-            found[index].append(measures[index]())
-    return found
+            figures[index].append(measures[index]())
+    return figures
 
 
 def medians(runs: Sequence[Found]) -> Found:

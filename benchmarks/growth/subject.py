@@ -93,8 +93,8 @@ async def opened(profile: str, folder: Path) -> AsyncIterator[Subject]:
         }
         with roles(settings, 1, 1) as processes:
             everything = {**processes, "redis": redis.pid, "postgres": postgres.pid}
-            async with bench(redis.url, postgres.url, everything) as it:
-                yield Scaled(it, postgres.url)
+            async with bench(redis.url, postgres.url, everything) as running:
+                yield Scaled(running, postgres.url)
 
 
 async def serve(profile: str, folder: Path) -> None:

@@ -141,8 +141,8 @@ class Airflow:
         raise SystemExit("Airflow isn't ready")
 
     def _time(self, statement: str, name: str) -> float:
-        found: datetime = self._rows(statement, name)[0][0]
-        return found.timestamp()
+        at: datetime = self._rows(statement, name)[0][0]
+        return at.timestamp()
 
     def _rows(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         with closing(psycopg2.connect(self._database)) as connection, connection.cursor() as cursor:
@@ -157,11 +157,11 @@ class Airflow:
             return json.load(reply)
 
 
-def work_of(it: Airflow) -> dict[str, Callable[[], Measured]]:
+def work_of(airflow: Airflow) -> dict[str, Callable[[], Measured]]:
     def timed(dag: str, units: int, count: int = 1, scale: float = 1.0) -> Callable[[], Measured]:
         def run() -> Measured:
             began = time.time()
-            return Measured((it.ended_at(it.run(dag, count)) - began) * scale, units)
+            return Measured((airflow.ended_at(airflow.run(dag, count)) - began) * scale, units)
 
         return run
 
@@ -169,7 +169,7 @@ def work_of(it: Airflow) -> dict[str, Callable[[], Measured]]:
         waits = []
         for _ in range(SUBMISSIONS):
             began = time.time()
-            waits.append(it.began_at(it.run("single")[0]) - began)
+            waits.append(airflow.began_at(airflow.run("single")[0]) - began)
         return Measured(statistics.median(waits) * SUBMISSIONS, SUBMISSIONS)
 
     def light() -> Measured:
@@ -229,9 +229,9 @@ def running(database: str, folder: Path) -> Iterator[Airflow]:
     parts = [["api-server", "--workers", "1"], ["scheduler"], ["dag-processor"]]
     started = [subprocess.Popen([*airflow, *part], **quiet) for part in parts]
     try:
-        it = Airflow(database, port)
-        it.wait_for_dags()
-        yield it
+        client = Airflow(database, port)
+        client.wait_for_dags()
+        yield client
     finally:
         for process in started:
             process.terminate()
@@ -243,10 +243,10 @@ def main() -> None:
     database, *names = sys.argv[1:]
     with (
         tempfile.TemporaryDirectory(prefix="airflow-") as folder,
-        running(database, Path(folder)) as it,
+        running(database, Path(folder)) as airflow,
     ):
-        it.run("single")  # warm
-        answer(version("apache-airflow"), work_of(it), names)
+        airflow.run("single")  # warm
+        answer(version("apache-airflow"), work_of(airflow), names)
 
 
 if __name__ == "__main__":

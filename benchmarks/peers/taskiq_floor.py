@@ -68,10 +68,10 @@ async def call(task: Any) -> Any:
     sent = await task.kiq()
     waiting.add(sent.task_id)
     pause = max(LOOK_SECONDS, len(waiting) / LOOKS_PER_SECOND)
-    found = await sent.wait_result(check_interval=pause, timeout=PATIENCE_SECONDS)
+    result = await sent.wait_result(check_interval=pause, timeout=PATIENCE_SECONDS)
     waiting.remove(sent.task_id)
-    found.raise_for_error()
-    return found.return_value
+    result.raise_for_error()
+    return result.return_value
 
 
 async def run_graph(graph: Mapping[str, list[str]]) -> None:

@@ -42,8 +42,8 @@ def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) ->
 
     async def go_on(copy: Path) -> list[str]:
         async with penstock.Engine(f"journal:///{copy}") as engine:
-            found = await engine.stores.cold.search(Search())
-            return [str((await engine.result(row.execution_id)).state) for row in found]
+            rows = await engine.stores.cold.search(Search())
+            return [str((await engine.result(row.execution_id)).state) for row in rows]
 
     bytes_when_started = asyncio.run(run())
     data = journal.read_bytes()

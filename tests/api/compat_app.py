@@ -97,11 +97,11 @@ class Client:
 
     async def reach(self, execution_id: str, *states: str) -> dict[str, Any]:
         async def reached() -> dict[str, Any] | None:
-            found: dict[str, Any] = await self.get(f"/workflow/{execution_id}")
-            return found if found["status"] in (states or ENDS) else None
+            status: dict[str, Any] = await self.get(f"/workflow/{execution_id}")
+            return status if status["status"] in (states or ENDS) else None
 
-        found: dict[str, Any] = await until(reached, f"{execution_id} in {states or ENDS}")
-        return found
+        final: dict[str, Any] = await until(reached, f"{execution_id} in {states or ENDS}")
+        return final
 
     async def run(
         self, *nodes: Mapping[str, Any], body: Any = None, **fields: Any

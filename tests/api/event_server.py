@@ -57,11 +57,11 @@ async def served(live_events: LiveEvents, **options: float) -> AsyncIterator[Ser
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve([listener]))
     await until(lambda: server.started or running.done(), "the server listens")
-    found = Served(live_events, server, listener.getsockname()[1], running)
+    events_server = Served(live_events, server, listener.getsockname()[1], running)
     try:
-        yield found
+        yield events_server
     finally:
-        await found.stop()
+        await events_server.stop()
 
 
 class Events:
@@ -95,12 +95,12 @@ class Events:
                 fields[name] = value
 
     async def take(self, count: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        events: list[dict[str, Any]] = []
         async for event in self:
-            found.append(event)
-            if len(found) == count:
-                return found
-        return found
+            events.append(event)
+            if len(events) == count:
+                return events
+        return events
 
 
 @asynccontextmanager

@@ -331,8 +331,8 @@ def test_requests_may_be_sent_ahead_but_not_without_end() -> None:
 def test_an_upgrade_is_not_done_and_the_request_is_answered() -> None:
     async def scenario(server: EchoServer) -> None:
         for upgrade in (b"websocket", b"h2c"):
-            asked = b"Connection: Upgrade\r\nUpgrade: " + upgrade + b"\r\n\r\n"
-            assert status(await server.exchange(START + asked)) == 200
+            upgrade_headers = b"Connection: Upgrade\r\nUpgrade: " + upgrade + b"\r\n\r\n"
+            assert status(await server.exchange(START + upgrade_headers)) == 200
 
     with_server(scenario)
 

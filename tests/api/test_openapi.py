@@ -33,8 +33,8 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 def openapi(api: Caller) -> dict[str, Any]:
     answer = api.send("GET", "/openapi.json")
     assert answer.status == 200
-    found: dict[str, Any] = answer.body
-    return found
+    description: dict[str, Any] = answer.body
+    return description
 
 
 def operations(described: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -51,11 +51,11 @@ def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
-        for each in value.values():
-            yield from references(each)
+        for child in value.values():
+            yield from references(child)
     elif isinstance(value, list):
-        for each in value:
-            yield from references(each)
+        for child in value:
+            yield from references(child)
 
 
 def test_every_route_of_the_contract_is_described(api: Caller) -> None:
@@ -85,10 +85,10 @@ def test_every_route_of_the_contract_is_described(api: Caller) -> None:
 
 
 def test_every_operation_has_a_name_of_its_own_a_summary_and_its_errors(api: Caller) -> None:
-    found = operations(openapi(api))
-    names = [operation["operationId"] for operation in found.values()]
+    described = operations(openapi(api))
+    names = [operation["operationId"] for operation in described.values()]
     assert len(names) == len(set(names))
-    for name, operation in found.items():
+    for name, operation in described.items():
         assert operation["summary"], name
         errors = {
             status: answer for status, answer in operation["responses"].items() if status >= "400"
@@ -165,6 +165,6 @@ def seed(api: Caller) -> None:
 
 def operations_tried(output: str) -> int:
     """How many operations it has tried."""
-    found = re.search(r"Tested: (\d+)", output)
-    assert found is not None, output
-    return int(found[1])
+    match = re.search(r"Tested: (\d+)", output)
+    assert match is not None, output
+    return int(match[1])

@@ -70,14 +70,14 @@ def test_a_file_is_purged(tmp_path):
         cwd=tmp_path,
         env={"DATABASE_URL": "postgresql://h/d"},
     )
-    shown = {
+    expected = {
         "store": "sqlite:///work.db",
         "dry_run": False,
         "executions": 1,
         "blobs": 0,
         "blob_bytes": 0,
     }
-    assert json.loads(done.stdout) == shown
+    assert json.loads(done.stdout) == expected
 
 
 def test_a_database_is_purged(tmp_path):

@@ -237,8 +237,8 @@ def test_pages_are_fetched_as_they_are_needed():
             item
             async for item in client.executions(state=["FAILED", "CANCELLED"], labels={"a": "b"})
         ]
-        some = [item async for item in client.dead_letters(limit=130)]
-        return len(everything), len(some)
+        limited = [item async for item in client.dead_letters(limit=130)]
+        return len(everything), len(limited)
 
     counts, server = asking(answer, look)
     assert counts == (250, 130)

@@ -12,11 +12,11 @@ def load(
     toml: str = "",
     environ: dict[str, str] | None = None,
     flags: dict[str, Any] | None = None,
-    **more: Any,
+    **environment: Any,
 ) -> Settings:
     if toml:
         (tmp_path / "penstock.toml").write_text(toml)
-    return Settings.load(flags, environ or {}, tmp_path, **more)
+    return Settings.load(flags, environ or {}, tmp_path, **environment)
 
 
 def refusal(tmp_path: Path, *arguments: Any, **options: Any) -> str:
@@ -289,17 +289,17 @@ def test_what_is_shown_has_no_password_and_no_key(tmp_path):
         "PENSTOCK_LLM_API_KEY": "canary",
     }
     settings = load(tmp_path, environ=environ)
-    shown = settings.describe()
-    assert "canary" not in repr(shown) + repr(settings) + str(settings) + repr(
+    described = settings.describe()
+    assert "canary" not in repr(described) + repr(settings) + str(settings) + repr(
         settings.llm_providers["default"].api_key and ""
     )
-    assert shown["store"] == "rediss://:***@h:6379/0"
-    assert shown["database"] == "postgresql://u:***@h/d?sslpassword=***&x=1"
-    assert shown["llm_providers"] == {
+    assert described["store"] == "rediss://:***@h:6379/0"
+    assert described["database"] == "postgresql://u:***@h/d?sslpassword=***&x=1"
+    assert described["llm_providers"] == {
         "default": {"base_url": "https://u:***@h/v1", "api_key": "***", "models": []}
     }
-    assert shown["port"] == 8000
-    assert shown["queues"] == []
+    assert described["port"] == 8000
+    assert described["queues"] == []
 
 
 @pytest.mark.parametrize(

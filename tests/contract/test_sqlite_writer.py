@@ -61,20 +61,20 @@ async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the
     stores: SqliteStores,
 ) -> None:
     owner = await begin(stores, *(f"e{number}" for number in range(RECENT_COMMITS * 2)))
-    asked: list[bool] = []
+    synced: list[bool] = []
 
     def refuse(_job: writer.Job, *, one_statement: bool = False) -> bool:
-        asked.append(one_statement)
+        synced.append(one_statement)
         return False
 
     stores._writer.now = refuse  # type: ignore[method-assign, assignment]
     for attempt in range(RECENT_COMMITS):
         await owner.commit(queued(task("e1", attempt=attempt + 1)))
-    assert asked[-1:] == [True]  # the caller would have written the last one itself
-    asked.clear()
+    assert synced[-1:] == [True]  # the caller would have written the last one itself
+    synced.clear()
     for number in range(RECENT_COMMITS):
         await owner.commit(queued(task(f"e{number}", attempt=50)))
-    assert len(asked) < RECENT_COMMITS / 2  # many go on: they had better share transactions
+    assert len(synced) < RECENT_COMMITS / 2  # many go on: they had better share transactions
 
 
 @on_file

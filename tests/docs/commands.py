@@ -60,14 +60,14 @@ def steps(block: Block) -> list[Step]:
 
     A command that ends in a backslash goes on in the next line.
     """
-    found: list[Step] = []
+    steps_found: list[Step] = []
     for line in block.text.replace("\\\n", "").splitlines():
         if line.startswith("$ "):
-            found.append(Step(line[2:].strip(), ""))
+            steps_found.append(Step(line[2:].strip(), ""))
         else:
-            assert found, f"{block.location}: a console block begins with a command"
-            found[-1] = Step(found[-1].command, found[-1].shown + line + "\n")
-    return found
+            assert steps_found, f"{block.location}: a console block begins with a command"
+            steps_found[-1] = Step(steps_found[-1].command, steps_found[-1].shown + line + "\n")
+    return steps_found
 
 
 def prepare(block: Block, directory: Path) -> None:
@@ -114,9 +114,9 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
 
 def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
-    given: dict[str, str] = {}
+    variables: dict[str, str] = {}
     while assignment := ASSIGNMENT.fullmatch(words[0]):
-        given[assignment[1]] = assignment[2]
+        variables[assignment[1]] = assignment[2]
         words.pop(0)
     programs = {
         "penstock": [sys.executable, "-m", "penstock"],
@@ -127,13 +127,13 @@ def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
         ],
     }
     assert words[0] in programs, f"only penstock, python and curl are run, not {words[0]!r}"
-    return start([*programs[words[0]], *words[1:]], directory, given, stderr=subprocess.STDOUT)
+    return start([*programs[words[0]], *words[1:]], directory, variables, stderr=subprocess.STDOUT)
 
 
 def start(
     command: list[str],
     directory: Path,
-    given: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
     stderr: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
     own = {
@@ -144,7 +144,7 @@ def start(
     return subprocess.run(
         command,
         cwd=directory,
-        env={**own, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **(given or {})},
+        env={**own, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,

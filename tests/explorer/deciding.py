@@ -86,7 +86,7 @@ def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
 def applied(execution: bytes, change: bytes) -> bytes:
     """The execution as the store has it after one more change."""
     changes = [codec.decode_change(data) for data in (execution, change) if data]
-    record = next(each.record for each in changes if each.record is not None)
+    record = next(one_change.record for one_change in changes if one_change.record is not None)
     return _frozen(codec.fold(record, changes))
 
 

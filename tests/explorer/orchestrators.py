@@ -107,11 +107,11 @@ def _decide(world: World, owner: Owner) -> World:
     execution = owner.cache or world.store.execution
     if not execution and not world.cold.has_ended and not set(MAY_BE_FIRST).isdisjoint(owner.batch):
         execution = intent()
-    made = decide(execution, owner.batch) if execution else (b"", (), (), b"")
+    decision = decide(execution, owner.batch) if execution else (b"", (), (), b"")
     return changed(
         world,
         owner,
-        replace(owner, batch=(), sent=Commit(owner.token, owner.number, owner.position, *made)),
+        replace(owner, batch=(), sent=Commit(owner.token, owner.number, owner.position, *decision)),
     )
 
 

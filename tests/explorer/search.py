@@ -39,9 +39,9 @@ def explore(budget: Budget, removed: Removed = frozenset()) -> Found:
     """All states within the budget, or as many as it takes to find a violation."""
     deciding.forget()
     with without(removed):
-        found = Exploration(removed).run(World(Store((STARTED,)), budget))
+        exploration = Exploration(removed).run(World(Store((STARTED,)), budget))
     deciding.forget()
-    return found
+    return exploration
 
 
 class Exploration:
@@ -129,15 +129,15 @@ def first_on_a_cycle(size: int, before: array[int], after: array[int]) -> int | 
     """
     incoming = array("q", bytes(8 * size))
     leads_to: list[list[int]] = [[] for _ in range(size)]
-    for one, other in zip(before, after, strict=True):
-        incoming[other] += 1
-        leads_to[one].append(other)
+    for source, target in zip(before, after, strict=True):
+        incoming[target] += 1
+        leads_to[source].append(target)
     free = deque(number for number in range(size) if not incoming[number])
     taken = 0
     while free:
         taken += 1
-        for other in leads_to[free.popleft()]:
-            incoming[other] -= 1
-            if not incoming[other]:
-                free.append(other)
+        for target in leads_to[free.popleft()]:
+            incoming[target] -= 1
+            if not incoming[target]:
+                free.append(target)
     return None if taken == size else next(number for number in range(size) if incoming[number])

@@ -68,7 +68,7 @@ def test_values_that_nothing_names_leave_the_object_store() -> None:
         _age(database)
         young = await blobs.put(b"young")
         assert await purge(store, BEFORE) == Purged(blobs=1)
-        assert {found.key async for found in objects.objects()} == {young.key}
+        assert {stored_object.key async for stored_object in objects.objects()} == {young.key}
         with pytest.raises(StoreError, match=old.key):
             await blobs.get(old)
         await store.close()

@@ -92,10 +92,10 @@ async def test_a_read_whose_connection_breaks_is_made_again_and_a_write_is_not(
                 "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
                 "AND wait_event = 'advisory'"
             )
-            found = other.execute(waiting).fetchall()
-            for (pid,) in found:
+            rows = other.execute(waiting).fetchall()
+            for (pid,) in rows:
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
-            return bool(found)
+            return bool(rows)
 
         other.execute("SELECT pg_advisory_lock(1)")
         reading = asyncio.create_task(store.database.rows("SELECT 1 FROM pg_advisory_xact_lock(1)"))
@@ -176,10 +176,10 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
         await asyncio.gather(*(store.started(0) for _ in range(6)))
         proxy.is_silent = True
         async with asyncio.timeout(9):  # less than what libpq and psycopg take by themselves
-            for found in await asyncio.gather(
+            for result in await asyncio.gather(
                 *(call() for call in calls * 3), return_exceptions=True
             ):
-                assert isinstance(found, StoreUnavailable)
+                assert isinstance(result, StoreUnavailable)
             await until(lambda: store.database._is_silent)
             connections = proxy.accepted
             for _ in range(1000):  # none of these waits

@@ -27,13 +27,13 @@ ROOT = Path(__file__).parents[2]
 async def pool(
     processes: int = 1, seconds: float = 0.2, memory_bytes: int = 64 * MIB, answer: int = 32 * MIB
 ):
-    made = SandboxPool(
+    new_pool = SandboxPool(
         processes=processes, seconds=seconds, memory_bytes=memory_bytes, answer_bytes_max=answer
     )
     try:
-        yield made
+        yield new_pool
     finally:
-        await made.close()
+        await new_pool.close()
 
 
 def job(name: str, *parts: bytes, turn: str = "") -> Job:

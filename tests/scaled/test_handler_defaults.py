@@ -40,9 +40,11 @@ class Site:
         return self._role(run_worker, self.settings, registry, queues)
 
     @asynccontextmanager
-    async def _role(self, run: Any, *what: Any, **more: Any) -> AsyncIterator[None]:
+    async def _role(self, run: Any, *what: Any, **options: Any) -> AsyncIterator[None]:
         stop, ready = asyncio.Event(), asyncio.Event()
-        running = asyncio.create_task(run(*what, stop=stop, on_ready=lambda _: ready.set(), **more))
+        running = asyncio.create_task(
+            run(*what, stop=stop, on_ready=lambda _: ready.set(), **options)
+        )
         await until(lambda: ready.is_set() or running.done())
         try:
             yield
@@ -71,11 +73,11 @@ def on_site(scenario: Callable[[Site], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def shaky(calls: Counter[str], **asked: Any) -> Registry:
+def shaky(calls: Counter[str], **defaults: Any) -> Registry:
     """One handler, which never manages."""
     registry = Registry()
 
-    @handler("shaky", registry=registry, **asked)
+    @handler("shaky", registry=registry, **defaults)
     async def never(_config: Any, context: Context) -> None:
         calls[context.execution_id] += 1
         raise RuntimeError("no")

@@ -50,15 +50,15 @@ def test_logs_and_tasks_of_another_process_are_seen_while_it_works_and_when_anot
         name = first.says("is ready").split(" ")[0]
         orchestrator.says("is ready")
         address = api.says("is ready").split(" ")[3] + "/api/v1"
-        made = asked(f"{address}/executions", {"definition": DOCUMENT})["execution_id"]
+        execution_id = asked(f"{address}/executions", {"definition": DOCUMENT})["execution_id"]
 
-        so_far = until_now(lambda: _texts(address, made), "a log to look at")
+        so_far = until_now(lambda: _texts(address, execution_id), "a log to look at")
         assert so_far == [(1, [f"INFO waiting in {first.process.pid}"], True)]
         ((claimed_by, task),) = _claimed_tasks(address)
         assert claimed_by == name
         assert task.pop("seconds") > 0
         assert task == {
-            "execution_id": made,
+            "execution_id": execution_id,
             "node_id": "a",
             "attempt": 1,
             "handler": "waits",
@@ -71,9 +71,11 @@ def test_logs_and_tasks_of_another_process_are_seen_while_it_works_and_when_anot
             started("worker", "--handlers", "handlers.py", cwd=tmp_path, env=env)
         )
         expected = [(2, [f"INFO waiting in {second.process.pid}"], True)]
-        until_now(lambda: _texts(address, made) == expected, "the log of the second attempt")
+        until_now(
+            lambda: _texts(address, execution_id) == expected, "the log of the second attempt"
+        )
         assert [task["attempt"] for _, task in _claimed_tasks(address)] == [2]
         (tmp_path / "go on").touch()
-        until_now(lambda: asked(f"{address}/executions/{made}")["state"] == "COMPLETED")
-        assert _texts(address, made) == [(2, [*expected[0][1], "INFO going on"], False)]
+        until_now(lambda: asked(f"{address}/executions/{execution_id}")["state"] == "COMPLETED")
+        assert _texts(address, execution_id) == [(2, [*expected[0][1], "INFO going on"], False)]
         until_now(lambda: _claimed_tasks(address) == [], "nobody to hold anything")

@@ -72,23 +72,23 @@ class Site:
 
     async def until_status(self, status: str) -> Any:
         async def has() -> Any:
-            _, shown = await self.health()
-            return shown if shown["status"] == status else None
+            _, health = await self.health()
+            return health if health["status"] == status else None
 
         return await until(has, f"/health to say {status}")
 
     async def until_state(self, execution_id: str, state: str) -> Any:
         async def has() -> Any:
-            shown = await self.get(f"/api/v1/executions/{execution_id}")
-            return shown if shown["state"] == state else None
+            execution = await self.get(f"/api/v1/executions/{execution_id}")
+            return execution if execution["state"] == state else None
 
         return await until(has, f"the execution to be {state}")
 
 
 @asynccontextmanager
-async def role(run: Any, *what: Any, **more: Any) -> AsyncIterator[None]:
+async def role(run: Any, *what: Any, **options: Any) -> AsyncIterator[None]:
     stop, ready = asyncio.Event(), asyncio.Event()
-    running = asyncio.create_task(run(*what, stop=stop, on_ready=lambda _: ready.set(), **more))
+    running = asyncio.create_task(run(*what, stop=stop, on_ready=lambda _: ready.set(), **options))
     await until(lambda: ready.is_set() or running.done())
     try:
         yield
@@ -112,10 +112,10 @@ def on_redis(scenario: Callable[[Site], Awaitable[None]], **settings: Any) -> No
     asyncio.run(main())
 
 
-def registry_with(name: str, **asked: Any) -> Registry:
+def registry_with(name: str, **defaults: Any) -> Registry:
     registry = Registry()
 
-    @handler(name, registry=registry, **asked)
+    @handler(name, registry=registry, **defaults)
     async def done() -> str:
         return "done"
 
@@ -128,15 +128,15 @@ def worker(site: Site, registry: Registry, *queues: str) -> Any:
 
 def test_without_a_worker_the_service_is_ready_and_its_health_is_degraded() -> None:
     async def scenario(site: Site) -> None:
-        shown = await site.until_status("degraded")
+        health = await site.until_status("degraded")
         assert (await site.health())[0] == 200
-        assert shown["checks"]["workers"]["ok"] is False
-        assert shown["checks"]["queues"] == {"ok": True}
-        assert any("no worker is alive" in reason for reason in shown["reasons"])
+        assert health["checks"]["workers"]["ok"] is False
+        assert health["checks"]["queues"] == {"ok": True}
+        assert any("no worker is alive" in reason for reason in health["reasons"])
         assert await site.get("/health/ready") == {"status": "ok"}
         async with worker(site, Registry()):
-            shown = await site.until_status("ok")
-            assert shown["reasons"] == []
+            health = await site.until_status("ok")
+            assert health["reasons"] == []
 
     on_redis(scenario)
 
@@ -146,30 +146,32 @@ def test_a_queue_that_nobody_serves_shows_everywhere_until_somebody_does() -> No
         registry = registry_with("paint")
         async with worker(site, registry):
             await site.until_status("ok")
-            made = await site.start("paint", queue="gpu")
-            node = await site.until_reason(made, "no_worker")
+            execution_id = await site.start("paint", queue="gpu")
+            node = await site.until_reason(execution_id, "no_worker")
             assert (
                 node["reason_text"] == "no live worker serves the queue 'gpu'; start one that does"
             )
-            shown = await site.until_status("degraded")
-            assert shown["checks"]["workers"]["ok"]
-            (untaken,) = shown["checks"]["queues"]["untaken"]
+            health = await site.until_status("degraded")
+            assert health["checks"]["workers"]["ok"]
+            (untaken,) = health["checks"]["queues"]["untaken"]
             assert (untaken["queue"], untaken["waiting"], untaken["reason"]) == (
                 "gpu",
                 1,
                 "no_worker",
             )
-            queues = {each["queue"]: each for each in (await site.get("/api/v1/queues"))["items"]}
+            queues = {
+                queue["queue"]: queue for queue in (await site.get("/api/v1/queues"))["items"]
+            }
             assert (queues["gpu"]["workers"], queues["gpu"]["reason"]) == (0, "no_worker")
-            (graph,) = (await site.get(f"/api/v1/executions/{made}/graph"))["nodes"]
-            one = await site.get(f"/api/v1/executions/{made}/nodes/a")
-            assert graph["reason"] == one["reason"] == "no_worker"
+            (graph,) = (await site.get(f"/api/v1/executions/{execution_id}/graph"))["nodes"]
+            node_view = await site.get(f"/api/v1/executions/{execution_id}/nodes/a")
+            assert graph["reason"] == node_view["reason"] == "no_worker"
             (alive,) = (await site.get("/api/v1/workers"))["items"]
             assert "paint" in alive["handlers"]
             async with worker(site, registry, "gpu"):
-                await site.until_state(made, "COMPLETED")
+                await site.until_state(execution_id, "COMPLETED")
                 await site.until_status("ok")
-                assert (await site.node(made))["reason"] is None
+                assert (await site.node(execution_id))["reason"] is None
 
     on_redis(scenario)
 
@@ -178,15 +180,15 @@ def test_a_handler_that_nobody_of_the_queue_has_shows_and_ends_in_the_dead_lette
     async def scenario(site: Site) -> None:
         async with worker(site, registry_with("draw"), "shared"):
             await site.until_status("ok")
-            made = await site.start("paint", queue="shared", retry={"max_attempts": 30})
-            node = await site.until_reason(made, "no_handler")
+            execution_id = await site.start("paint", queue="shared", retry={"max_attempts": 30})
+            node = await site.until_reason(execution_id, "no_handler")
             assert (
                 "no live worker of the queue 'shared' has the handler 'paint'"
                 in node["reason_text"]
             )
-            shown = await site.until_status("degraded")
-            assert "'paint'" in shown["reasons"][0]
-            ended = await site.until_state(made, "FAILED")
+            health = await site.until_status("degraded")
+            assert "'paint'" in health["reasons"][0]
+            ended = await site.until_state(execution_id, "FAILED")
             assert ended["error"]["category"] == "no_handler"
             assert ended["nodes"]["a"]["attempt"] == 1
 
@@ -194,7 +196,7 @@ def test_a_handler_that_nobody_of_the_queue_has_shows_and_ends_in_the_dead_lette
                 return (await site.get("/api/v1/dead-letters"))["items"]
 
             (dead_letter,) = await until(dead_letters, "its dead letter to be archived")
-            assert dead_letter["execution_id"] == made
+            assert dead_letter["execution_id"] == execution_id
             await site.until_status("ok")
 
     on_redis(scenario, no_handler_seconds=1.0)
@@ -203,10 +205,10 @@ def test_a_handler_that_nobody_of_the_queue_has_shows_and_ends_in_the_dead_lette
 def test_a_worker_that_comes_in_time_takes_what_another_passed_over() -> None:
     async def scenario(site: Site) -> None:
         async with worker(site, registry_with("draw"), "shared"):
-            made = await site.start("paint", queue="shared", retry={"max_attempts": 1})
-            await site.until_reason(made, "no_handler")
+            execution_id = await site.start("paint", queue="shared", retry={"max_attempts": 1})
+            await site.until_reason(execution_id, "no_handler")
             async with worker(site, registry_with("paint"), "shared"):
-                ended = await site.until_state(made, "COMPLETED")
+                ended = await site.until_state(execution_id, "COMPLETED")
                 assert ended["nodes"]["a"]["attempt"] == 1
 
     on_redis(scenario)
@@ -215,10 +217,10 @@ def test_a_worker_that_comes_in_time_takes_what_another_passed_over() -> None:
 def test_a_handler_that_moved_to_another_queue_takes_its_tasks_with_it() -> None:
     async def scenario(site: Site) -> None:
         async with worker(site, registry_with("paint", queue="old"), "elsewhere"):
-            made = await site.start("paint")
-            await site.until_reason(made, "no_worker")
+            execution_id = await site.start("paint")
+            await site.until_reason(execution_id, "no_worker")
         async with worker(site, registry_with("paint", queue="new"), "new"):
-            assert (await site.until_state(made, "COMPLETED"))["nodes"]["a"]["attempt"] == 1
+            assert (await site.until_state(execution_id, "COMPLETED"))["nodes"]["a"]["attempt"] == 1
 
     on_redis(scenario)
 
@@ -238,18 +240,18 @@ def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(
                 EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator),
                 settings,
             )
-            made = await site.start("paint", retry={"max_attempts": 1})
-            await site.until_reason(made, "no_handler")
-            shown = await site.until_status("degraded")
-            assert "'paint'" in shown["reasons"][0]
-            assert (await engine.status(made)).nodes["a"]["reason"] == "no_handler"
+            execution_id = await site.start("paint", retry={"max_attempts": 1})
+            await site.until_reason(execution_id, "no_handler")
+            health = await site.until_status("degraded")
+            assert "'paint'" in health["reasons"][0]
+            assert (await engine.status(execution_id)).nodes["a"]["reason"] == "no_handler"
             other = await engine.start({"name": "other", "nodes": [{"id": "a", "handler": "draw"}]})
             assert (await other.result()).completed
         if store == "sqlite":
             async with Engine(
                 address, settings=settings, registry=registry_with("paint")
             ) as engine:
-                result = await engine.execution(made).result()
+                result = await engine.execution(execution_id).result()
                 assert (result.state, result.nodes["a"]["attempt"]) == ("COMPLETED", 1)
 
     asyncio.run(main())

@@ -30,13 +30,13 @@ class FeedPartitions:
             name = f"{partition}/{number}"
             first = self._last.get(name, 0) + 1
             self._last[name] = first + lines - 1
-            told = [
+            transitions = [
                 Transition(seq, 1.0, "n", "PENDING", "QUEUED", 1)
                 for seq in range(first, first + lines)
             ]
             self._ends[partition] += 1
             self._feed_entries[partition].append(
-                FeedEntry(self._ends[partition], name, told, partition)
+                FeedEntry(self._ends[partition], name, transitions, partition)
             )
         retained = self._feed_entries[partition]
         if len(retained) > self._retained:
@@ -60,10 +60,10 @@ class FeedPartitions:
             [part for part in parts if part.position > position]
             for parts, position in zip(self._feed_entries, after, strict=True)
         ]
-        found: list[FeedEntry] = []
-        while len(found) < limit and (left := [parts for parts in waiting if parts]):
-            found.append(self._luck.choice(left).pop(0))
-        return found
+        entries: list[FeedEntry] = []
+        while len(entries) < limit and (left := [parts for parts in waiting if parts]):
+            entries.append(self._luck.choice(left).pop(0))
+        return entries
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the feed of all executions needs no {name}")

@@ -212,8 +212,8 @@ def test_two_retries_at_once_make_one_execution(starts: tuple[str | None, str | 
         shop.submissions.record_intents = record_intents  # type: ignore[assignment,method-assign]
         attempts = [shop.retries.retry(old, start=start) for start in starts]
         results = await asyncio.gather(*attempts, return_exceptions=True)
-        made = {result[0] for result in results if not isinstance(result, BaseException)}
-        [name] = made
+        retry_ids = {result[0] for result in results if not isinstance(result, BaseException)}
+        [name] = retry_ids
         for result in results:
             if isinstance(result, BaseException):
                 assert isinstance(result, Conflict)

@@ -74,8 +74,8 @@ class Chain:
                 for line in commands.history
                 if line.attempt and line.after == "COMPLETED"
             )
-            gone = {stop.node_id for stop in commands.stops}
-            out = [task for task in out if task.node_id not in gone]
+            stopped = {stop.node_id for stop in commands.stops}
+            out = [task for task in out if task.node_id not in stopped]
             if commands.finished:
                 record, runs, outputs = execution.record, execution.runs, execution.outputs
                 return ran._replace(

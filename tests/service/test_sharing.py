@@ -93,7 +93,7 @@ def test_a_failure_is_told_to_all_who_wait_and_not_cached() -> None:
         asking = [asyncio.create_task(shared.get("a", work)) for _ in range(3)]
         await let_others_run()
         work.go_on.set()
-        assert [str(each) for each in await asyncio.gather(*asking, return_exceptions=True)] == [
+        assert [str(error) for error in await asyncio.gather(*asking, return_exceptions=True)] == [
             "no"
         ] * 3
         work.error = None

@@ -33,10 +33,10 @@ def test_a_read_that_began_before_an_alias_moved_is_not_remembered() -> None:
         real, reading, go_on = engine.stores.cold.aliases, asyncio.Event(), asyncio.Event()
 
         async def slow(name: str) -> Any:
-            found = await real(name)
+            versions = await real(name)
             reading.set()
             await go_on.wait()
-            return found
+            return versions
 
         engine.stores.cold.aliases = slow  # type: ignore[method-assign]
         early = asyncio.create_task(workflows.find("flow@stable"))

@@ -25,12 +25,12 @@ def main() -> int:
     began = time.monotonic()
     for seed in range(arguments.first, arguments.first + arguments.seeds):
         for tiered in (False, True):
-            found, happened = simulate(seed, tiered=tiered)
+            problems, happened = simulate(seed, tiered=tiered)
             faults.update(happened)
-            if found:
+            if problems:
                 bad += 1
                 world = "two stores" if tiered else "one store"
-                print(f"seed {seed}, {world}:", *found[:5], sep="\n  ")  # noqa: T201 -- a command's output
+                print(f"seed {seed}, {world}:", *problems[:5], sep="\n  ")  # noqa: T201 -- a command's output
     seconds = time.monotonic() - began
     print(f"{arguments.seeds} seeds in two worlds in {seconds:.0f} s, {bad} with violations")  # noqa: T201
     print("  " + ", ".join(f"{name} {count:,}" for name, count in sorted(faults.items())))  # noqa: T201

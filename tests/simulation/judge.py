@@ -30,11 +30,11 @@ def violations(
     )
     for number, line in enumerate(stored.history, 1):
         story.read(number, line)
-    found = story.found + story.counts() + story.too_many_attempts()
+    problems = story.found + story.counts() + story.too_many_attempts()
     if notes is not None:
-        found += story.disagreements(record.execution_id, notes)
+        problems += story.disagreements(record.execution_id, notes)
     if record.state not in ("COMPLETED", "FAILED", "CANCELLED"):
-        found.append(
+        problems.append(
             f"G1 not terminal: {record.state}; "
             + str({a: str(r.state) for a, r in stored.runs.items()})
         )
@@ -42,12 +42,12 @@ def violations(
         "": str(record.state),
         **{address: str(run.state) for address, run in stored.runs.items()},
     }
-    found += [
+    problems += [
         f"history says {name or 'it'} is {story.states.get(name)}, the record says {state}"
         for name, state in records.items()
         if story.states.get(name) != state
     ]
-    return found
+    return problems
 
 
 class Story:
@@ -108,12 +108,12 @@ class Story:
             self.found.append(f"G3 {name} started before its dependencies")
 
     def counts(self) -> list[str]:
-        found = [
+        problems = [
             f"G2 {node} has {count} outcomes"
             for node, count in self._outcomes.items()
             if count != 1
         ]
-        return found + [
+        return problems + [
             f"G2 {key} was dispatched {n} times" for key, n in self._dispatched.items() if n != 1
         ]
 
@@ -122,16 +122,16 @@ class Story:
         mine = Counter(
             (node, attempt) for execution, node, attempt in notes if execution == execution_id
         )
-        found = [f"G2 {key} was run {count} times" for key, count in mine.items() if count > 1]
+        problems = [f"G2 {key} was run {count} times" for key, count in mine.items() if count > 1]
         dispatched = {(node, attempt) for node, attempt, _ in self._dispatched}
-        return found + [
+        return problems + [
             f"G2 {key} was run and never dispatched" for key in mine if key not in dispatched
         ]
 
     def too_many_attempts(self) -> list[str]:
-        found: list[str] = []
+        problems: list[str] = []
         for node, attempt, _ in self._dispatched:
             attempts_max = self._attempts_max(node)
             if attempt > attempts_max:
-                found.append(f"{node} had attempt {attempt} of {attempts_max}")
-        return found
+                problems.append(f"{node} had attempt {attempt} of {attempts_max}")
+        return problems

@@ -17,10 +17,10 @@ def _look_for_violations(first: int, seeds: int, *, tiered: bool) -> Counter[str
     """What happened."""
     faults: Counter[str] = Counter()
     for seed in range(first, first + seeds):
-        found, happened = simulate(seed, tiered=tiered)
+        problems, happened = simulate(seed, tiered=tiered)
         faults.update(happened)
-        assert not found, (
-            f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {found[:5]}"
+        assert not problems, (
+            f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {problems[:5]}"
         )
     return faults
 
@@ -58,6 +58,6 @@ def test_the_same_seed_gives_the_same_run(tiered: bool) -> None:  # noqa: FBT001
 @pytest.mark.parametrize("tiered", [False, True])
 def test_without_faults_every_execution_ends_without_a_fenced_commit(tiered: bool) -> None:  # noqa: FBT001
     for seed in range(10):
-        found, happened = simulate(seed, rate=0.0, tiered=tiered)
-        assert not found
+        problems, happened = simulate(seed, rate=0.0, tiered=tiered)
+        assert not problems
         assert happened["lost"] == happened["loss"] == 0

@@ -225,41 +225,41 @@ class Rows:
         check_numbers(partition, commit_number, cold_number, self.numbers[partition])
         rewritten: list[str] = []
         missing: list[str] = []
-        for each in copies:
-            if each.execution_id not in self.records:
-                intent = intent_from(each.changes)
+        for stored_copy in copies:
+            if stored_copy.execution_id not in self.records:
+                intent = intent_from(stored_copy.changes)
                 if intent is None:
-                    missing.append(each.execution_id)
+                    missing.append(stored_copy.execution_id)
                     continue
-                rewritten.append(each.execution_id)
+                rewritten.append(stored_copy.execution_id)
                 self.write_intent(intent)
-            if each.summary is not None:
-                self._put(each, each.summary)
-                newest = max(self._generations[partition], each.summary.generation)
+            if stored_copy.summary is not None:
+                self._put(stored_copy, stored_copy.summary)
+                newest = max(self._generations[partition], stored_copy.summary.generation)
                 self._generations[partition] = newest
-            dead_letters = [codec.encode(dead_letter) for dead_letter in each.dead_letters]
+            dead_letters = [codec.encode(dead_letter) for dead_letter in stored_copy.dead_letters]
             self.dead_letters += [
                 dead_letter for dead_letter in dead_letters if dead_letter not in self.dead_letters
             ]
         self.numbers[partition] = max(self.numbers[partition], commit_number)
         return Written(rewritten, missing)
 
-    def _put(self, each: Copy, summary: Summary) -> None:
-        record = codec.decode_record(self.records[each.execution_id])
+    def _put(self, stored_copy: Copy, summary: Summary) -> None:
+        record = codec.decode_record(self.records[stored_copy.execution_id])
         version = (summary.generation, summary.revision)
         if str(record.state) in (
             "COMPLETED",
             "FAILED",
             "CANCELLED",
-        ) or version <= self._versions.get(each.execution_id, (0, 0)):
+        ) or version <= self._versions.get(stored_copy.execution_id, (0, 0)):
             return
-        self._versions[each.execution_id] = version
+        self._versions[stored_copy.execution_id] = version
         record.state = type(record.state)(summary.state)
         record.started_at, record.finished_at = summary.started_at, summary.finished_at
         record.error, record.error_node_id = summary.error, summary.error_node_id
-        self.records[each.execution_id] = codec.encode(record)
-        if each.changes:
-            self.changes[each.execution_id] = each.changes
+        self.records[stored_copy.execution_id] = codec.encode(record)
+        if stored_copy.changes:
+            self.changes[stored_copy.execution_id] = stored_copy.changes
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
         last, server, seen_at = self._holders[partition]
@@ -350,8 +350,8 @@ class MemoryColdTier:
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""
-        found = await self._cold.get_workflow(version.name, version.version)
-        return found is not None and found.content_hash == version.content_hash
+        stored = await self._cold.get_workflow(version.name, version.version)
+        return stored is not None and stored.content_hash == version.content_hash
 
     async def unfinished(
         self, partition: int, after: str = "", limit: int = 500

@@ -255,13 +255,13 @@ class World:
 
     async def unfinished(self) -> dict[str, str]:
         """By id, the state."""
-        found: dict[str, str] = {}
+        state_by_name: dict[str, str] = {}
         for name in self.documents:
             stored = await self.stores.cold.execution(name)
             assert stored is not None
             if stored.record.state not in EXECUTION_ENDS:
-                found[name] = str(stored.record.state)
-        return found
+                state_by_name[name] = str(stored.record.state)
+        return state_by_name
 
     async def run(self) -> list[str]:
         for kind in ("orchestrator", "orchestrator", "worker", "worker"):
@@ -279,30 +279,30 @@ class World:
                     await self.stores.cold.request_control(name, "resume")
             await self.stores.hot.append([ResumeRequested(name) for name in paused])
             await asyncio.sleep(STEP_SECONDS)
-        found = await self.judge()
+        problems = await self.judge()
         for name in sorted(self.processes):
             await self.kill(name)
-        return found
+        return problems
 
     async def judge(self) -> list[str]:
         end = self.clock() + LEFTOVER_SECONDS
         while self.leftovers() and self.clock() < end:  # noqa: ASYNC110
             await asyncio.sleep(STEP_SECONDS)  # what is still on its way arrives
-        found: list[str] = []
+        problems: list[str] = []
         was_lost = bool(self.faults["loss"] or self.faults["rollback"])
         for name, document in self.documents.items():
             stored = await self.stores.cold.execution(name)
             assert stored is not None
             notes = None if was_lost else self.notes
-            found += [f"{name}: {text}" for text in violations(stored, document, notes)]
+            problems += [f"{name}: {text}" for text in violations(stored, document, notes)]
         if isinstance(self.stores, TieredStores) and not self.faults["rollback"]:
             dispatched = self.stores.hot.dispatched
-            found += [
+            problems += [
                 f"G2 {key} was dispatched {count} times"
                 for key, count in dispatched.items()
                 if count > 1
             ]
-        return found or self.leftovers()
+        return problems or self.leftovers()
 
     def leftovers(self) -> list[str]:
         hot = self.stores.hot
@@ -323,12 +323,12 @@ def simulate(
 
     async def work(clock: Callable[[], float]) -> tuple[list[str], Counter[str]]:
         world = World(seed, clock, rate, tiered=tiered)
-        found = await world.run()
+        problems = await world.run()
         world.faults["fenced"] = world.stores.hot.fenced
         world.faults["attempts"] = len(world.notes)
         for name in ("archived", "checkpointed", "rebuilt"):
             world.faults[name] = getattr(world.metrics, name)
-        return found, world.faults
+        return problems, world.faults
 
     level = logging.getLogger("penstock").level
     seconds = checkpointer.CHECKPOINT_SECONDS, owner.REST_SECONDS

@@ -73,9 +73,11 @@ class Traced(WorkerHarness):
 
 def call_traced(tracer: Tracer | None, handler: Any, config: Any = None, **fields: Any) -> Any:
     async def scenario() -> Any:
-        made = handler if isinstance(handler, Handler) else Handler(handler.__name__, handler)
-        async with Traced(tracer, made) as harness:
-            return await harness.run(made.name, config, **fields)
+        traced_handler = (
+            handler if isinstance(handler, Handler) else Handler(handler.__name__, handler)
+        )
+        async with Traced(tracer, traced_handler) as harness:
+            return await harness.run(traced_handler.name, config, **fields)
 
     return asyncio.run(scenario())
 
@@ -153,7 +155,7 @@ def test_an_execution_has_one_trace_from_its_request_to_its_calls(
     monkeypatch.setattr(
         embedded,
         "Worker",
-        lambda *given, **options: Worker(*given, **options, tracer=collected.tracer),
+        lambda *arguments, **options: Worker(*arguments, **options, tracer=collected.tracer),
     )
 
     async def scenario() -> list[web.Request]:

@@ -54,9 +54,9 @@ def execution(service: Running) -> str:
         "input": {IMAGE: SCRIPT},
         "labels": {IMAGE: SCRIPT, "link": LINK},
     }
-    made = caller.post("/executions", order, wait=20)
-    assert made.body["state"] == "FAILED", made.body
-    return str(made.body["execution_id"])
+    answer = caller.post("/executions", order, wait=20)
+    assert answer.body["state"] == "FAILED", answer.body
+    return str(answer.body["execution_id"])
 
 
 @pytest.mark.fault("security", "script in ids and outputs, in Chromium")

@@ -42,7 +42,9 @@ def queue(page: Page, name: str) -> Locator:
 
 def counts(caller: Caller) -> dict[str, tuple[int, int]]:
     """By queue: what waits and what runs."""
-    return {each["queue"]: (each["waiting"], each["running"]) for each in caller.items("/queues")}
+    return {
+        queue["queue"]: (queue["waiting"], queue["running"]) for queue in caller.items("/queues")
+    }
 
 
 def test_a_worker_shows_what_it_runs_and_the_way_there(

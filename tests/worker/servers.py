@@ -88,5 +88,5 @@ def _entry(address: str, port: int) -> tuple[Any, ...]:
     return socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)
 
 
-def context(**given: Any) -> Context:
-    return Context(**{"execution_id": "e1", "node_id": "n1", "idempotency_key": "e1:n1", **given})
+def context(**fields: Any) -> Context:
+    return Context(**{"execution_id": "e1", "node_id": "n1", "idempotency_key": "e1:n1", **fields})

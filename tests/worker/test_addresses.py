@@ -202,8 +202,8 @@ def test_what_looks_like_an_address_and_is_none_is_refused(host):
 
 def test_a_name_is_resolved_once_and_every_address_of_the_answer_is_checked():
     dns = FakeDns(["127.0.0.1", "::1"])
-    found = asyncio.run(AddressPolicy(private=True, resolver=dns).resolve("two.test", 80))
-    assert [address[:2] for _, address in found] == [("127.0.0.1", 80), ("::1", 80)]
+    resolved = asyncio.run(AddressPolicy(private=True, resolver=dns).resolve("two.test", 80))
+    assert [address[:2] for _, address in resolved] == [("127.0.0.1", 80), ("::1", 80)]
     assert dns.questions == ["two.test"]
 
 

@@ -43,9 +43,9 @@ def slow(_config: Any) -> None:
 
 
 def _made(store: str = "redis://127.0.0.1:1") -> Heartbeats:
-    made = heartbeats_for(Settings(), store, WORKER_ID, [Handler("slow", slow)], FAST_SECONDS)
-    assert made is not None
-    return made
+    heartbeats = heartbeats_for(Settings(), store, WORKER_ID, [Handler("slow", slow)], FAST_SECONDS)
+    assert heartbeats is not None
+    return heartbeats
 
 
 @asynccontextmanager
@@ -214,8 +214,8 @@ def test_a_heartbeat_finds_the_node_of_a_cluster_that_has_the_workers() -> None:
     url = cluster_url()
     heartbeat_process.send_heartbeat(url, WORKER_ID)
     with redis.RedisCluster.from_url(url) as link:
-        shown: Any = link.hget(keys.BEATS, WORKER_ID)
-        assert int(shown) == 1
+        beats: Any = link.hget(keys.BEATS, WORKER_ID)
+        assert int(beats) == 1
 
 
 def test_heartbeats_reach_a_server_that_wants_tls(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,11 +24,11 @@ CANARY = "canary-5f2a"
 
 
 async def call(
-    config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None, **given: Any
+    config: dict[str, Any], settings: Settings = LOCAL, dns: FakeDns | None = None, **fields: Any
 ) -> Any:
     handler = HttpHandler(settings, resolver=dns) if dns else HttpHandler(settings)
     try:
-        return await handler(config, context(**given))
+        return await handler(config, context(**fields))
     finally:
         await handler.close()
 
@@ -470,10 +470,10 @@ class TestTheNetwork:
 
     def test_being_too_slow_is_tried_again(self):
         async def scenario() -> None:
-            asked, release = asyncio.Event(), asyncio.Event()
+            was_called, release = asyncio.Event(), asyncio.Event()
 
             async def answer(_: web.Request) -> web.Response:
-                asked.set()
+                was_called.set()
                 await release.wait()
                 return web.Response()
 

@@ -67,17 +67,19 @@ class Scene:
 
     async def run(self, **fields: Any) -> Task:
         """An attempt that has logged one line."""
-        given = await self.harness.give("says", {"first": "one"}, **fields)
+        dispatched = await self.harness.give("says", {"first": "one"}, **fields)
         running = self.harness.worker._running
-        await until(lambda: key_of(given) in running and running[key_of(given)].log.version)
-        return given
+        await until(
+            lambda: key_of(dispatched) in running and running[key_of(dispatched)].log.version
+        )
+        return dispatched
 
     async def look(self, after: float = 1.0) -> None:
         await self.harness.worker._live_logs.look(asyncio.get_running_loop().time() + after)
 
-    async def end(self, given: Task) -> Any:
+    async def end(self, dispatched: Task) -> Any:
         self.lines.put_nowait(None)
-        return await self.harness.outcome(given)
+        return await self.harness.outcome(dispatched)
 
 
 def on_stage(
@@ -97,16 +99,16 @@ def on_stage(
 
 def test_only_a_log_that_has_grown_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(scene: Scene) -> None:
-        given = await scene.run()
+        dispatched = await scene.run()
         for _ in range(3):
             await scene.look()
         scene.lines.put_nowait("two")
-        await until(lambda: scene.harness.worker._running[key_of(given)].log.version == 2)
+        await until(lambda: scene.harness.worker._running[key_of(dispatched)].log.version == 2)
         for _ in range(3):
             await scene.look()
         assert scene.queue.calls == [
-            {key_of(given): 'heartbeat "one"'},
-            {key_of(given): 'heartbeat "one"\nheartbeat "two"'},
+            {key_of(dispatched): 'heartbeat "one"'},
+            {key_of(dispatched): 'heartbeat "one"\nheartbeat "two"'},
         ]
 
     on_stage(scenario, monkeypatch)
@@ -116,10 +118,10 @@ def test_a_quiet_attempt_is_shared_again_before_a_store_forgets_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario(scene: Scene) -> None:
-        given = await scene.run()
+        dispatched = await scene.run()
         for after in (1, 19, 22, 40, 43):
             await scene.look(after)
-        assert scene.queue.calls == [{key_of(given): 'heartbeat "one"'}] * 3
+        assert scene.queue.calls == [{key_of(dispatched): 'heartbeat "one"'}] * 3
 
     on_stage(scenario, monkeypatch)
 
@@ -143,13 +145,13 @@ def test_what_was_shared_of_an_attempt_that_is_over_is_taken_away_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario(scene: Scene) -> None:
-        given = await scene.run()
+        dispatched = await scene.run()
         await scene.look()
-        assert (await scene.end(given)).logs == 'heartbeat "one"'
+        assert (await scene.end(dispatched)).logs == 'heartbeat "one"'
         for _ in range(3):
             await scene.look()
-        assert scene.queue.calls[1:] == [{key_of(given): ""}]
-        assert await scene.queue.live_log(key_of(given)) == ""
+        assert scene.queue.calls[1:] == [{key_of(dispatched): ""}]
+        assert await scene.queue.live_log(key_of(dispatched)) == ""
 
     on_stage(scenario, monkeypatch)
 
@@ -165,17 +167,17 @@ def test_an_attempt_that_was_short_leaves_nothing_to_do(monkeypatch: pytest.Monk
 
 def test_a_look_that_failed_is_made_up_for_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(scene: Scene) -> None:
-        given = await scene.run()
+        dispatched = await scene.run()
         with pytest.raises(StoreUnavailable):
             await scene.look()
         await scene.look()
-        assert await scene.queue.live_log(key_of(given)) == 'heartbeat "one"'
+        assert await scene.queue.live_log(key_of(dispatched)) == 'heartbeat "one"'
         scene.queue.failures = 1
-        await scene.end(given)
+        await scene.end(dispatched)
         with pytest.raises(StoreUnavailable):
             await scene.look()
         await scene.look()
-        assert await scene.queue.live_log(key_of(given)) == ""
+        assert await scene.queue.live_log(key_of(dispatched)) == ""
 
     on_stage(scenario, monkeypatch, failures=1)
 
@@ -184,9 +186,11 @@ def test_no_secret_is_in_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("PENSTOCK_SECRET_TOKEN", CANARY)
 
     async def scenario(scene: Scene) -> None:
-        given = await scene.run(secrets=(SecretText(("first",), ("the token is ", "TOKEN", "")),))
+        dispatched = await scene.run(
+            secrets=(SecretText(("first",), ("the token is ", "TOKEN", "")),)
+        )
         await scene.look()
-        assert scene.queue.calls == [{key_of(given): 'heartbeat "the token is ***"'}]
+        assert scene.queue.calls == [{key_of(dispatched): 'heartbeat "the token is ***"'}]
 
     on_stage(scenario, monkeypatch)
 
@@ -200,7 +204,7 @@ def test_many_long_logs_are_shared_in_turns(monkeypatch: pytest.MonkeyPatch) -> 
             await scene.look(after)
         assert [len(call) for call in scene.queue.calls] == [1, 1, 1]
         assert {key for call in scene.queue.calls for key in call} == {
-            key_of(each) for each in tasks
+            key_of(task_waiting) for task_waiting in tasks
         }
 
     on_stage(scenario, monkeypatch)
@@ -215,9 +219,9 @@ def test_a_store_that_takes_no_logs_disturbs_nobody(
     async def main() -> None:
         scene = Scene(failures=5)
         async with scene.harness:
-            given = await scene.run()
+            dispatched = await scene.run()
             await until(lambda: scene.queue.failures == 0)
-            assert isinstance(await scene.end(given), TaskSucceeded)
+            assert isinstance(await scene.end(dispatched), TaskSucceeded)
 
     asyncio.run(main())
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
@@ -235,13 +239,13 @@ def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(
 
     async def main() -> None:
         async with WorkerHarness(waits) as harness:
-            given = await harness.give("waits")
+            dispatched = await harness.give("waits")
             text = await until(
-                lambda: harness.stores.queue.live_log(key_of(given)), "a log to look at"
+                lambda: harness.stores.queue.live_log(key_of(dispatched)), "a log to look at"
             )
             assert text.endswith("INFO before")
             go_on.set()
-            assert (await harness.outcome(given)).logs == text
+            assert (await harness.outcome(dispatched)).logs == text
 
     asyncio.run(main())
 
@@ -258,18 +262,18 @@ def test_the_log_of_a_handler_in_a_process_can_be_read_while_it_runs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
-    found = registered.get("live_logs.waits")
-    assert found is not None
+    handler = registered.get("live_logs.waits")
+    assert handler is not None
 
     async def main() -> None:
-        async with WorkerHarness(found) as harness:
-            given = await harness.give("live_logs.waits", {"file": str(tmp_path / "go on")})
+        async with WorkerHarness(handler) as harness:
+            dispatched = await harness.give("live_logs.waits", {"file": str(tmp_path / "go on")})
             text = await until(
-                lambda: harness.stores.queue.live_log(key_of(given)), "a log to look at"
+                lambda: harness.stores.queue.live_log(key_of(dispatched)), "a log to look at"
             )
             assert text.endswith("INFO before")
             (tmp_path / "go on").touch()
-            logged = (await harness.outcome(given)).logs.splitlines()
+            logged = (await harness.outcome(dispatched)).logs.splitlines()
             assert [line.split(" ", 1)[1] for line in logged] == ["INFO before", "INFO after"]
 
     asyncio.run(main())

@@ -20,7 +20,7 @@ PERSON = {
 }
 
 
-def reply(content: Any, **more: Any) -> Answer:
+def reply(content: Any, **fields: Any) -> Answer:
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": content},
@@ -28,7 +28,7 @@ def reply(content: Any, **more: Any) -> Answer:
     }
     usage = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
     return always(
-        text=json.dumps({"model": "m1-2026", "choices": [choice], "usage": usage, **more}),
+        text=json.dumps({"model": "m1-2026", "choices": [choice], "usage": usage, **fields}),
         content_type="application/json",
     )
 

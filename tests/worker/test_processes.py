@@ -141,7 +141,7 @@ def large(config: dict[str, Any]) -> str:
 
 
 def _mine() -> list[Handler]:
-    return [each for each in registered if each.name.startswith("processes.")]
+    return [handler for handler in registered if handler.name.startswith("processes.")]
 
 
 def test_a_handler_in_a_process_gets_its_config_and_returns_json() -> None:
@@ -168,7 +168,7 @@ def test_no_more_processes_run_than_the_setting_says() -> None:
     async def scenario() -> None:
         async with WorkerHarness(*_mine(), worker_processes=2) as harness:
             tasks = await harness.give_all(["processes.pid"] * 10)
-            assert len({output_of(await harness.outcome(each)) for each in tasks}) <= 2
+            assert len({output_of(await harness.outcome(dispatched)) for dispatched in tasks}) <= 2
 
     asyncio.run(scenario())
 
@@ -208,14 +208,14 @@ def test_a_handler_that_ends_its_process_costs_an_attempt_while_others_go_on(
 ) -> None:
     async def scenario() -> None:
         async with WorkerHarness(*_mine(), idle, worker_processes=2) as harness:
-            victim, *others = await harness.give_all(
+            victim, *survivors = await harness.give_all(
                 ["processes.misbehave", "processes.misbehave", "idle"], {"how": how}
             )
             event = await harness.outcome(victim)
             assert error_of(event).category == "lost"
             assert shown in event.error.message
             assert (event.retryable, event.retry_after) == (True, 0.0)
-            assert isinstance(await harness.outcome(others[-1]), TaskSucceeded)
+            assert isinstance(await harness.outcome(survivors[-1]), TaskSucceeded)
             assert output_of(await harness.run("processes.echo", {"a": 1})) == {"a": 1}
 
     asyncio.run(scenario())
@@ -293,10 +293,10 @@ def test_a_handler_in_a_process_is_told_what_it_works_for_and_its_log_is_kept() 
         async with WorkerHarness(*_mine()) as harness:
             fields = {"attempt": 3, "idempotency_key": "first:n", "timeout_seconds": 60.0}
             event = await harness.run("processes.tell", inputs=[("a", b'{"x":1}')], **fields)
-            told = output_of(event)
-            assert told[:4] == [EXECUTION, "n1", 3, "first:n"]
-            assert told[4] == pytest.approx(event.started_at + 60)
-            assert told[5] == {"a": {"x": 1}}
+            answer = output_of(event)
+            assert answer[:4] == [EXECUTION, "n1", 3, "first:n"]
+            assert answer[4] == pytest.approx(event.started_at + 60)
+            assert answer[5] == {"a": {"x": 1}}
             assert "INFO at work" in event.logs
             assert "WARNING from logging" in event.logs
             assert 'heartbeat {"done":1}' in event.logs

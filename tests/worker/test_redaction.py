@@ -63,8 +63,8 @@ FORMS: dict[str, Callable[[str], str]] = {
     "JSON in JSON": lambda secret: json.dumps(json.dumps({"a": json.dumps(secret)})),
     "JSON in characters": lambda secret: json.dumps(secret, ensure_ascii=False),
     "HTML": html.escape,
-    "HTML in numbers": lambda secret: "".join(f"&#{ord(each)};" for each in secret),
-    "HTML in hex": lambda secret: "".join(f"&#x{ord(each):X};" for each in secret),
+    "HTML in numbers": lambda secret: "".join(f"&#{ord(letter)};" for letter in secret),
+    "HTML in hex": lambda secret: "".join(f"&#x{ord(letter):X};" for letter in secret),
     "HTML twice": lambda secret: html.escape(html.escape(secret)),
     "XML": lambda secret: secret.replace("&", "&amp;").replace("<", "&lt;").replace("'", "&apos;"),
     "repr": repr,
@@ -96,8 +96,8 @@ def longest_part(secret: str, text: str) -> int:
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret[:12])
 def test_a_secret_is_hidden_in_every_form(secret, form):
     written, around = FORMS[form](secret), FORMS[form]("x" * len(secret.encode()))
-    shown = redact({"text": f"the answer was {written}, sorry", written: [written]}, [secret])
-    texts = [shown["text"], *(key for key in shown if key != "text")]
+    redacted = redact({"text": f"the answer was {written}, sorry", written: [written]}, [secret])
+    texts = [redacted["text"], *(key for key in redacted if key != "text")]
     for text in texts:
         assert "***" in text
         windows = {written[start : start + 8] for start in range(len(written) - 7)}
@@ -107,18 +107,18 @@ def test_a_secret_is_hidden_in_every_form(secret, form):
 
 @pytest.mark.parametrize("secret", SECRETS, ids=lambda secret: secret[:12])
 def test_a_secret_is_hidden_in_any_mixture_of_forms(secret):
-    one: list[Callable[[str], str]] = [
+    spellings: list[Callable[[str], str]] = [
         str,
         str.swapcase,
-        lambda each: "".join(f"%{byte:02x}" for byte in each.encode()),
-        lambda each: f"&#{ord(each)};",
-        lambda each: json.dumps(each)[1:-1],
-        lambda each: repr(each.encode())[2:-1],
+        lambda letter: "".join(f"%{byte:02x}" for byte in letter.encode()),
+        lambda letter: f"&#{ord(letter)};",
+        lambda letter: json.dumps(letter)[1:-1],
+        lambda letter: repr(letter.encode())[2:-1],
         html.escape,
     ]
     for seed in range(50):
         rng = random.Random(seed)
-        written = "".join(rng.choice(one)(each) for each in secret)
+        written = "".join(rng.choice(spellings)(letter) for letter in secret)
         assert redact(f"<{written}>", [secret]) == "<***>", (seed, written)
 
 

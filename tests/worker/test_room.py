@@ -86,8 +86,8 @@ def test_tasks_with_large_configs_run_a_few_at_a_time():
     ]
 
     async def work() -> None:
-        given = Registry([Handler("look", look)])
-        async with Engine("memory://", settings=Settings(), registry=given) as engine:
+        handlers = Registry([Handler("look", look)])
+        async with Engine("memory://", settings=Settings(), registry=handlers) as engine:
             handle = await engine.start({"name": "large", "nodes": nodes}, input={"s": "x" * size})
             result = await handle.result()
             assert set(result.outputs.values()) == {size}, result.error
@@ -104,8 +104,8 @@ def test_outputs_that_a_handler_never_looks_at_are_not_fetched():
     nodes += [{"id": "end", "handler": "noop", "dependencies": [f"n{i}" for i in range(60)]}]
 
     async def work() -> None:
-        given = Registry([Handler("give", give)])
-        async with Engine("memory://", settings=Settings(), registry=given) as engine:
+        handlers = Registry([Handler("give", give)])
+        async with Engine("memory://", settings=Settings(), registry=handlers) as engine:
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()
             assert result.outputs["end"] is not None, result.error
 
@@ -122,8 +122,8 @@ def test_a_task_with_more_inputs_than_a_worker_can_take_fails_and_says_why():
     ]
 
     async def work() -> None:
-        given = Registry([Handler("give", give)])
-        async with Engine("memory://", settings=Settings(), registry=given) as engine:
+        handlers = Registry([Handler("give", give)])
+        async with Engine("memory://", settings=Settings(), registry=handlers) as engine:
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()
             assert result.error is not None
             assert result.error["category"] == "too_large"

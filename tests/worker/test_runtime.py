@@ -215,7 +215,9 @@ def test_a_sync_handler_that_hangs_is_given_up_at_its_timeout_and_its_thread_is_
                 assert output_of(await harness.run("quick")) == "quick"
             release.set()
             await until(
-                lambda: sum(each.name == "penstock-handler" for each in threading.enumerate()) <= 1
+                lambda: (
+                    sum(thread.name == "penstock-handler" for thread in threading.enumerate()) <= 1
+                )
             )
             assert output_of(await harness.run("quick")) == "quick"
 

@@ -66,8 +66,8 @@ def test_no_more_handlers_run_at_once_than_there_are_slots() -> None:
     async def scenario() -> None:
         async with WorkerHarness(counts, worker_concurrency=3) as harness:
             tasks = await harness.give_all(["counts"] * 20)
-            for each in tasks:
-                output_of(await harness.outcome(each))
+            for dispatched_task in tasks:
+                output_of(await harness.outcome(dispatched_task))
 
     asyncio.run(scenario())
     assert peak == 3
@@ -88,9 +88,9 @@ def test_a_slow_handler_does_not_hold_up_the_others_of_its_fetch() -> None:
     async def scenario() -> None:
         async with WorkerHarness(hangs, idle, worker_concurrency=8) as harness:
             tasks = await harness.give_all(["hangs", "idle", "hangs", "idle", "idle"])
-            for each in tasks:
-                if each.handler == "idle":
-                    output_of(await harness.outcome(each))
+            for dispatched_task in tasks:
+                if dispatched_task.handler == "idle":
+                    output_of(await harness.outcome(dispatched_task))
             await harness.stop(0)
 
     asyncio.run(scenario())
@@ -121,13 +121,15 @@ def test_a_stopped_async_handler_is_cancelled_its_slot_is_free_and_nothing_is_re
 
     async def scenario() -> None:
         async with WorkerHarness(notices, idle, worker_concurrency=1) as harness:
-            given = await harness.give("notices")
+            dispatched = await harness.give("notices")
             await until(lambda: harness.worker.attempts == 1)
-            harness.worker.stop_tasks([stop(given)])
+            harness.worker.stop_tasks([stop(dispatched)])
             output_of(await harness.run("idle"))
             assert seen == ["cancelled"]
             assert [
-                event for event in await harness.events(given) if not isinstance(event, TaskStarted)
+                event
+                for event in await harness.events(dispatched)
+                if not isinstance(event, TaskStarted)
             ] == []
 
     asyncio.run(scenario())
@@ -145,9 +147,9 @@ def test_a_stopped_sync_handler_sees_that_nobody_waits_for_it() -> None:
 
     async def scenario() -> None:
         async with WorkerHarness(looks, idle, worker_concurrency=1) as harness:
-            given = await harness.give("looks")
+            dispatched = await harness.give("looks")
             await until(began.is_set)
-            harness.worker.stop_tasks([stop(given)])
+            harness.worker.stop_tasks([stop(dispatched)])
             output_of(await harness.run("idle"))
             await until(saw.is_set)
 
@@ -181,11 +183,13 @@ def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat
 
     async def scenario() -> None:
         async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
-            given = await harness.give("hangs")
+            dispatched = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
-            await harness.owner.commit(Commands(EXECUTION, stops=[stop(given)]))
+            await harness.owner.commit(Commands(EXECUTION, stops=[stop(dispatched)]))
             output_of(await harness.run("idle"))
-            assert not any(isinstance(event, TaskFailed) for event in await harness.events(given))
+            assert not any(
+                isinstance(event, TaskFailed) for event in await harness.events(dispatched)
+            )
 
     asyncio.run(scenario())
 
@@ -197,11 +201,11 @@ def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(
 
     async def scenario() -> None:
         async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
-            given = await harness.give("hangs")
+            dispatched = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
             assert await harness.stores.queue.reap(0, harness.owner.lease.token, "worker-1") == 1
             output_of(await harness.run("idle"))
-            kinds = [type(event) for event in await harness.events(given)]
+            kinds = [type(event) for event in await harness.events(dispatched)]
             assert kinds in ([TaskLost], [TaskStarted, TaskLost])
 
     asyncio.run(scenario())
@@ -240,7 +244,9 @@ def test_a_store_that_is_away_for_a_while_costs_no_outcome(
     async def scenario() -> None:
         async with WorkerHarness(pauses, stores=stores, queue=queue) as harness:
             tasks = await harness.give_all(["pauses"] * 3)
-            assert [output_of(await harness.outcome(each)) for each in tasks] == ["paused"] * 3
+            assert [
+                output_of(await harness.outcome(dispatched_task)) for dispatched_task in tasks
+            ] == ["paused"] * 3
             await until(lambda: queue.failures[call] == 0)
 
     asyncio.run(scenario())
@@ -343,7 +349,7 @@ def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None
             return "finished"
 
         async with WorkerHarness(finishes, idle, worker_concurrency=1) as harness:
-            given = await harness.give("finishes")
+            dispatched = await harness.give("finishes")
             await until(lambda: harness.worker.attempts == 1)
             stopping = asyncio.create_task(harness.stop(PATIENCE_SECONDS))
             await let_others_run()
@@ -351,7 +357,7 @@ def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None
             assert not stopping.done()
             release.set()
             await stopping
-            assert output_of(await harness.outcome(given)) == "finished"
+            assert output_of(await harness.outcome(dispatched)) == "finished"
             assert await harness.stores.queue.fetch("worker-2", {"echo"}, 10) == [later]
 
     asyncio.run(scenario())
@@ -360,11 +366,11 @@ def test_a_worker_that_stops_lets_its_handlers_finish_and_reports_them() -> None
 def test_what_runs_past_the_grace_period_is_cancelled_and_handed_back_at_once() -> None:
     async def scenario() -> None:
         async with WorkerHarness(hangs) as harness:
-            given = await harness.give("hangs")
+            dispatched = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
             async with asyncio.timeout(5):
                 await harness.stop(FAST_SECONDS)
-            kinds = [type(event) for event in await harness.events(given)]
+            kinds = [type(event) for event in await harness.events(dispatched)]
             assert kinds[-1:] == [TaskLost], "another worker must not have to wait for the reaper"
 
     asyncio.run(scenario())
@@ -379,10 +385,10 @@ def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(
 
     async def scenario() -> None:
         async with WorkerHarness(idle, stores=stores, queue=queue) as harness:
-            given = await harness.give("idle")
+            dispatched = await harness.give("idle")
             await until(lambda: queue.failures["report"] == 0)
             await harness.stop()
-            assert output_of(await harness.outcome(given)) == "went on"
+            assert output_of(await harness.outcome(dispatched)) == "went on"
 
     asyncio.run(scenario())
 
@@ -416,9 +422,9 @@ def test_the_store_is_told_before_a_handler_is_called() -> None:
         ) as harness:
             assert output_of(await harness.run("on_the_loop"))
             assert output_of(await harness.run("in_a_thread"))
-            given = await harness.give("in_a_process")
-            await harness.outcome(given)
-            assert given.node_id in queue.nodes
+            dispatched = await harness.give("in_a_process")
+            await harness.outcome(dispatched)
+            assert dispatched.node_id in queue.nodes
 
     asyncio.run(scenario())
 
@@ -446,9 +452,11 @@ def test_a_task_that_waits_for_a_thread_is_not_said_to_have_begun() -> None:
             await until(lambda: queue.nodes)
             assert queue.nodes == [tasks[0].node_id]
             release.set()
-            for each in tasks:
-                output_of(await harness.outcome(each))
-            assert sorted(queue.nodes) == sorted(each.node_id for each in tasks)
+            for dispatched_task in tasks:
+                output_of(await harness.outcome(dispatched_task))
+            assert sorted(queue.nodes) == sorted(
+                dispatched_task.node_id for dispatched_task in tasks
+            )
 
     try:
         asyncio.run(scenario())

@@ -105,9 +105,9 @@ def test_a_handler_is_told_what_it_works_for() -> None:
     event = outcome_of(
         tells_its_context, attempt=3, idempotency_key="first:n", timeout_seconds=60.0, inputs=inputs
     )
-    told = output_of(event)
-    deadline = told.pop("deadline")
-    assert told == {
+    answer = output_of(event)
+    deadline = answer.pop("deadline")
+    assert answer == {
         "execution_id": EXECUTION,
         "node_id": "n1",
         "attempt": 3,
@@ -182,10 +182,10 @@ def test_logs_of_attempts_that_run_at_the_same_time_do_not_mix(kind: str) -> Non
 
     async def scenario() -> None:
         async with WorkerHarness(logs_async, logs_sync) as harness:
-            for each in await harness.give_all([f"logs_{kind}"] * 4):
-                lines = (await harness.outcome(each)).logs.splitlines()
+            for dispatched in await harness.give_all([f"logs_{kind}"] * 4):
+                lines = (await harness.outcome(dispatched)).logs.splitlines()
                 assert [line.split()[-2:] for line in lines] == [
-                    [each.node_id, str(n)] for n in range(5)
+                    [dispatched.node_id, str(n)] for n in range(5)
                 ]
 
     asyncio.run(scenario())

@@ -32,9 +32,9 @@ async def run(settings: Settings, **node: Any) -> dict[str, Any]:
     registry = Registry([Handler("own", _own)])
     async with Engine(MemoryStores(time.time), settings=settings, registry=registry) as engine:
         result = await (await engine.start(document)).result()
-        shown = await engine.service.executions.view(result.execution_id)
-        assert CANARY not in msgspec.json.encode(shown).decode()
-        return dict(shown["nodes"]["a"])
+        execution_view = await engine.service.executions.view(result.execution_id)
+        assert CANARY not in msgspec.json.encode(execution_view).decode()
+        return dict(execution_view["nodes"]["a"])
 
 
 @pytest.fixture(autouse=True)

@@ -126,16 +126,16 @@ class TestUse:
             name, handler, workflow
         )
 
-    def refused(self, rule: SecretRule, **given: str) -> str:
+    def refused(self, rule: SecretRule, **request: str) -> str:
         with pytest.raises(Terminal) as raised:
-            self.use(rule, **given)
+            self.use(rule, **request)
         assert raised.value.category == "secret"
         assert CANARY not in str(raised.value)
         return str(raised.value)
 
     def test_without_a_rule_anybody_may(self):
-        found = Secrets(Settings(), self.ENVIRON).use("TOKEN", "echo", "flow")
-        assert (found.value, found.hosts) == (CANARY, None)
+        secret = Secrets(Settings(), self.ENVIRON).use("TOKEN", "echo", "flow")
+        assert (secret.value, secret.hosts) == (CANARY, None)
 
     def test_only_the_named_workflows_may(self):
         rule = SecretRule(workflows=("payroll",))

@@ -18,12 +18,12 @@ def test_a_task_that_a_worker_was_given_unnoticed_is_run_after_two_looks() -> No
 
     async def scenario() -> None:
         async with WorkerHarness(note) as harness:
-            given = await harness.give("note", queue="another")
-            assert await harness.stores.queue.fetch("worker-1", {"another"}, 1) == [given]
+            dispatched = await harness.give("note", queue="another")
+            assert await harness.stores.queue.fetch("worker-1", {"another"}, 1) == [dispatched]
             strays = await harness.worker._take_up(set())
             assert ran == []  # it might be on its way to us
             assert await harness.worker._take_up(strays) == set()
-            assert isinstance(await harness.outcome(given), TaskSucceeded)
+            assert isinstance(await harness.outcome(dispatched), TaskSucceeded)
             assert await harness.worker._take_up(strays) == set()
             assert ran == ["once"]
 
