@@ -141,7 +141,9 @@ async def many_executions(
     started: Callable[[str], Awaitable[None]],
 ) -> None:
     await started("/events")
-    document, begin, handles = diamond(), time.monotonic(), []
+    document = diamond()
+    begin = time.monotonic()
+    handles = []
     for number in range(int(a_second * seconds)):
         await asyncio.sleep(max(0.0, begin + number / a_second - time.monotonic()))
         handles.append(await engine.start(document))

@@ -43,7 +43,9 @@ ASKED_AT_ONCE = 100
 
 class Bench:
     def __init__(self, stores: ScaledStores, service: Service, processes: dict[str, int]) -> None:
-        self.stores, self.service, self.processes = stores, service, processes
+        self.stores = stores
+        self.service = service
+        self.processes = processes
 
     async def run(self, document: Document, count: int) -> dict[str, float]:
         plan = await self.service.workflows.plan(document)

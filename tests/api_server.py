@@ -24,7 +24,8 @@ class Running:
     address = ""
 
     def __init__(self) -> None:
-        self.ready, self.loop = threading.Event(), asyncio.new_event_loop()
+        self.ready = threading.Event()
+        self.loop = asyncio.new_event_loop()
         self.stop: asyncio.Event | None = None
         self.engine: Engine | None = None
         self.error: BaseException | None = None

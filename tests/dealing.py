@@ -17,7 +17,9 @@ T = TypeVar("T")
 def deal(long: Sequence[T], short: Sequence[T], processes: int) -> list[T]:
     """Order all tests so that equal shares have about as many long ones at their beginning."""
     hands = max(1, processes // 2)
-    count, dealt, begun = len(long) + len(short), list[T](), 0
+    count = len(long) + len(short)
+    dealt = list[T]()
+    begun = 0
     for number in range(processes):
         hand = long[number // 2 :: hands] if number % 2 == 0 and number // 2 < hands else []
         part = (count - len(dealt)) // (processes - number)

@@ -39,7 +39,8 @@ class Watch:
     """What both servers have done since the first call of `begin`."""
 
     def __init__(self, redis: RedisServer, postgres: PostgresServer) -> None:
-        self._redis, self._postgres = psutil.Process(redis.pid), psutil.Process(postgres.pid)
+        self._redis = psutil.Process(redis.pid)
+        self._postgres = psutil.Process(postgres.pid)
         self._calls = redis_client.Redis.from_url(redis.url)
         self._rows = psycopg.connect(f"{postgres.url}?application_name=costs", autocommit=True)
         self._digests = {

@@ -31,11 +31,14 @@ class Subject(Protocol):
 
 class Embedded:
     def __init__(self, engine: penstock.Engine, path: Path) -> None:
-        self._engine, self._path = engine, path
+        self._engine = engine
+        self._path = path
 
     async def run(self, document: Document, count: int) -> Found:
         await self._engine.plan_for(document)
-        began, loop, all_threads = time.perf_counter(), time.thread_time(), time.process_time()
+        began = time.perf_counter()
+        loop = time.thread_time()
+        all_threads = time.process_time()
         handles = await self._engine.start_many(document, [None] * count)
         results = await asyncio.gather(*(handle.result() for handle in handles))
         figures = (

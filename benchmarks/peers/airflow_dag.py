@@ -94,7 +94,8 @@ made("light", lambda: in_sequence({LIGHT}, light))
 
 class Airflow:
     def __init__(self, database: str, port: int) -> None:
-        self._database, self._address = database, f"http://127.0.0.1:{port}"
+        self._database = database
+        self._address = f"http://127.0.0.1:{port}"
         self._headers: dict[str, str] = {}
 
     def log_in(self) -> None:

@@ -120,7 +120,8 @@ class JournalHotStore:
     tasks_are_durable = False
 
     def __init__(self, memory: Any, journal: Journal) -> None:
-        self._memory, self._journal = memory, journal
+        self._memory = memory
+        self._journal = journal
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
@@ -143,7 +144,8 @@ class JournalColdStore:
     """As the one in memory, but for the methods in `CHANGES`."""
 
     def __init__(self, memory: Any, journal: Journal) -> None:
-        self._memory, self._journal = memory, journal
+        self._memory = memory
+        self._journal = journal
 
     def __getattr__(self, name: str) -> Any:
         return partial(self._change, name) if name in CHANGES else getattr(self._memory, name)

@@ -62,7 +62,10 @@ class Role:
     """One life of a process."""
 
     def __init__(self, kind: str, number: int, process: Process, log: Path) -> None:
-        self.kind, self.name, self._process, self._log = kind, f"{kind}-{number}", process, log
+        self.kind = kind
+        self.name = f"{kind}-{number}"
+        self._process = process
+        self._log = log
         self.pid = process.pid
         self.was_killed = False
         self.killed_at = 0.0
@@ -85,7 +88,8 @@ class Role:
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
         assert self.runs, f"{self} had ended by itself:\n{self.said()}"
-        self.was_killed, self.killed_at = True, time.time()
+        self.was_killed = True
+        self.killed_at = time.time()
         self._process.kill()
 
     def freeze(self) -> None:
@@ -152,9 +156,13 @@ class Plant:
         postgres: PostgresServer | None,
         environ: Mapping[str, str],
     ) -> None:
-        self.folder, self.redis, self.database = folder, redis, database
-        self._postgres, self._own_environ = postgres, environ
-        self.works, self._logs = folder / "works", folder / "logs"
+        self.folder = folder
+        self.redis = redis
+        self.database = database
+        self._postgres = postgres
+        self._own_environ = environ
+        self.works = folder / "works"
+        self._logs = folder / "logs"
         self.works.mkdir()
         self._logs.mkdir()
         self.roles: list[Role] = []
@@ -317,7 +325,8 @@ class Client:
     """Somebody who submits, and writes down what was accepted."""
 
     def __init__(self, plant: Plant, stores: ScaledStores) -> None:
-        self._plant, self.stores = plant, stores
+        self._plant = plant
+        self.stores = stores
         self.service = service_over(stores, plant.settings)
         self.accepted: dict[str, dict[str, Any]] = {}
         """Ids that a call has answered with, and what they run."""

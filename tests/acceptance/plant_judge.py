@@ -192,19 +192,16 @@ def _left_in_partition(link: redis.Redis, prefix: str) -> list[str]:
         what = key.removeprefix(prefix).partition(":")[0]
         if what == "tasks":
             pending: Any = link.xpending(key, "workers")
-            leftovers += (
-                [f"{key} has {link.xlen(key)} entries, {pending['pending']} of them held"]
-                if link.xlen(key)
-                else []
-            )
-            leftovers += (
-                [f"{key} has pending entries that are gone"]
-                if pending["pending"] and not link.xlen(key)
-                else []
-            )
+            entries = link.xlen(key)
+            if entries:
+                held = pending["pending"]
+                leftovers.append(f"{key} has {entries} entries, {held} of them held")
+            elif pending["pending"]:
+                leftovers.append(f"{key} has pending entries that are gone")
         elif what in ("inbox", "outbox", "timers", "active", "held", "execution", "onhold"):
             size = _size(link, key, what)
-            leftovers += [f"{key} has {size}"] if size else []
+            if size:
+                leftovers.append(f"{key} has {size}")
     return leftovers
 
 

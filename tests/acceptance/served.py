@@ -57,7 +57,8 @@ class Life:
         environ = {
             name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")
         }
-        self._folder, self._store = folder, folder / store
+        self._folder = folder
+        self._store = folder / store
         self.process = subprocess.Popen(
             [
                 sys.executable,

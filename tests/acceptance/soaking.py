@@ -65,13 +65,12 @@ class Soak:
         lasting_roles: Sequence[Role],
         seconds: float,
     ) -> None:
-        self._plant, self._calls, self._choose, self._lasting_roles = (
-            plant,
-            calls,
-            choose,
-            lasting_roles,
-        )
-        self._seconds, self._since = seconds, time.monotonic()
+        self._plant = plant
+        self._calls = calls
+        self._choose = choose
+        self._lasting_roles = lasting_roles
+        self._seconds = seconds
+        self._since = time.monotonic()
         self._may_order = asyncio.Event()
         self._pause_seconds = max(ORDER_PAUSE_SECONDS_MAX, 2 * ORDERING * seconds / ORDERS_MAX)
         self.faults: Counter[str] = Counter()

@@ -54,7 +54,8 @@ class Submitter:
     """
 
     def __init__(self, plant: Plant, session: aiohttp.ClientSession) -> None:
-        self._plant, self._session = plant, session
+        self._plant = plant
+        self._session = session
         self.answered: dict[str, str] = {}
         self.repeated = 0
         self.changed: list[str] = []

@@ -83,7 +83,9 @@ def test_what_was_checkpointed_is_rebuilt_in_seconds_and_not_run_again(fault: Fa
     few, many = fault.size(300, 1_000), fault.size(3_000, 10_000)
 
     async def act(scene: Scene) -> None:
-        plant, small, large = scene.plant, few - PAUSED, many - few
+        plant = scene.plant
+        small = few - PAUSED
+        large = many - few
         ids = await pause(scene, "go")
         for width in (small, large):
             await scene.client.submit(wide(width))

@@ -95,7 +95,9 @@ def test_what_runs_ends_in_a_postgresql_that_was_put_back_to_an_older_copy(fault
     """
 
     async def act(scene: Scene) -> None:
-        plant, client, count = scene.plant, scene.client, fault.size(RUNNING, RUNNING_FULL)
+        plant = scene.plant
+        client = scene.client
+        count = fault.size(RUNNING, RUNNING_FULL)
         older = await client.submit(pausing("older"), 3)
         await until(lambda: paused(plant, "begun", older) == 3, "all of them run")
         await until(lambda: copied(plant, older) == 3, "PostgreSQL has copies of them", seconds=30)

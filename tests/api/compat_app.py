@@ -33,7 +33,8 @@ class Answer(NamedTuple):
 
 class Client:
     def __init__(self, app: FastAPI, service: Service) -> None:
-        self.app, self.service = app, service
+        self.app = app
+        self.service = service
         self.gate = asyncio.Event()
         """What the handler `gated` waits for."""
         self.broken: set[str] = set()

@@ -29,7 +29,10 @@ class Served:
         port: int,
         running: asyncio.Task[None],
     ) -> None:
-        self.feed, self.server, self.port, self._running = live_events, server, port, running
+        self.feed = live_events
+        self.server = server
+        self.port = port
+        self._running = running
 
     @property
     def url(self) -> str:

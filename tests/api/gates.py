@@ -97,7 +97,9 @@ class GatedService:
     """A service with gates, and a caller of it."""
 
     def __init__(self, service: Running, gates: Gates) -> None:
-        self.service, self.gates, self.api = service, gates, Caller(service.address)
+        self.service = service
+        self.gates = gates
+        self.api = Caller(service.address)
 
 
 @contextmanager

@@ -218,7 +218,7 @@ def test_a_retried_execution_says_what_it_goes_on_as(api: Caller) -> None:
         executions = [
             api.shown(f"/executions/{execution_id}", nodes=nodes) for execution_id in chain
         ]
-        assert [execution_id["retried_as"] for execution_id in executions] == [second, third, None]
+        assert [execution["retried_as"] for execution in executions] == [second, third, None]
     retries = {
         execution_id: [
             row["execution_id"] for row in api.items("/executions", retry_of=execution_id)

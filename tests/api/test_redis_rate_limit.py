@@ -141,7 +141,9 @@ def test_many_processes_never_get_more_than_the_limit_in_any_window() -> None:
 def test_by_the_servers_own_clock_the_limit_is_exact() -> None:
     async def scenario() -> None:
         async with shared(4) as processes:
-            client, end, times = processes[0]._client, time.monotonic() + 2.5, set()
+            client = processes[0]._client
+            end = time.monotonic() + 2.5
+            times = set()
 
             async def hammer(storage: RedisRateLimitStorage) -> None:
                 while time.monotonic() < end:

@@ -100,7 +100,10 @@ class Nobody:
 
 class ApiUnderTest:
     def __init__(self, app: FastAPI, engine: Engine, stores: Any) -> None:
-        self.app, self.engine, self.hot, self.cold = app, engine, stores.hot, stores.cold
+        self.app = app
+        self.engine = engine
+        self.hot = stores.hot
+        self.cold = stores.cold
         self.stores = stores
 
     async def call(self, method: str, target: str, body: bytes = b"") -> Answer:

@@ -50,7 +50,8 @@ class Desk:
     """A folder, and a server that the commands in it talk to."""
 
     def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.url = folder, url
+        self.folder = folder
+        self.url = url
 
     def __call__(self, *arguments: str, stdin: str = "") -> CompletedProcess[str]:
         return penstock(*arguments, cwd=self.folder, stdin=stdin, env={"PENSTOCK_URL": self.url})

@@ -190,7 +190,9 @@ class _busy_writer:  # noqa: N801 -- reads as what it does
     """Inside, jobs only pile up."""
 
     def __init__(self, stores: SqliteStores) -> None:
-        self._writer, self._free, self._busy = stores._writer, threading.Event(), threading.Event()
+        self._writer = stores._writer
+        self._free = threading.Event()
+        self._busy = threading.Event()
 
     async def __aenter__(self) -> None:
         self._job = self._writer.submit(self._wait)

@@ -12,7 +12,10 @@ from pathlib import Path
 
 
 def main(arguments: list[str]) -> None:
-    method, data, headers, address = None, None, {}, ""
+    method = None
+    data = None
+    headers = {}
+    address = ""
     words = iter(arguments)
     for argument in words:
         if argument in ("-s", "-N", "-sN"):

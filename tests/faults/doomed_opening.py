@@ -235,7 +235,8 @@ class Trial:
     """All that is done to one kind of file."""
 
     def __init__(self, root: Path, kind: str) -> None:
-        self.root, self.kind = root / kind, kind
+        self.root = root / kind
+        self.kind = kind
         self.problems: list[str] = []
         self.kills = self.refusals = 0
         template = self.root / "template"

@@ -34,7 +34,8 @@ class Proxy:
     """Of any protocol in which the server speaks when it was spoken to."""
 
     def __init__(self, url: str, choose: random.Random) -> None:
-        self._url, self._choose = urlsplit(url), choose
+        self._url = urlsplit(url)
+        self._choose = choose
         self.share = 0.0
         self.calls = self.unanswered = self.late = 0
         self._server: asyncio.Server | None = None

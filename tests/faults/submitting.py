@@ -17,7 +17,8 @@ MANY = 16
 
 class Submitter:
     def __init__(self, session: aiohttp.ClientSession, addresses: Sequence[str]) -> None:
-        self._session, self._addresses = session, addresses
+        self._session = session
+        self._addresses = addresses
         self._room = asyncio.Semaphore(MANY)
         self.accepted: dict[str, dict[str, Any]] = {}
         self.by_key: dict[str, str] = {}

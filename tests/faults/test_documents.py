@@ -118,7 +118,9 @@ def _written() -> Iterator[tuple[bytes, bool]]:
 def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored(
     fault: Fault, api: Caller
 ) -> None:
-    before, refused, documents = api.count(), Counter[int](), list(_written())
+    before = api.count()
+    refused = Counter[int]()
+    documents = list(_written())
     for path in DOCUMENT_PATHS[:2]:
         for data, has_path in documents:
             answer = send(api, path, data)

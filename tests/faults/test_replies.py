@@ -44,7 +44,9 @@ class Proxies:
     """One of each kind for each role, and the roles behind them."""
 
     def __init__(self, plant: Plant, stack: AsyncExitStack, choose: random.Random) -> None:
-        self._plant, self._stack, self._choose = plant, stack, choose
+        self._plant = plant
+        self._stack = stack
+        self._choose = choose
         self.redis: list[RedisProxy] = []
         self.postgres: list[PostgresProxy] = []
 

@@ -173,7 +173,9 @@ async def _races(plant: Plant, batches: int, batch_size: int) -> dict[str, dict[
 
     The test searches for it, and then hits it again and again.
     """
-    seconds, step, before = TIMEOUT_SECONDS, 0.008, 0
+    seconds = TIMEOUT_SECONDS
+    step = 0.008
+    before = 0
     async with plant.client() as client:
         for _ in range(batches):
             ids = await client.submit(_race(seconds), batch_size)

@@ -29,7 +29,10 @@ class Tour:
     """On a machine that has too much to do, an answer may also be that it can't be done now."""
 
     def __init__(self, session: aiohttp.ClientSession, name: str, first: str, second: str) -> None:
-        self._session, self._name, self._address, self._second = session, name, first, second
+        self._session = session
+        self._name = name
+        self._address = first
+        self._second = second
         self.accepted: dict[str, dict[str, Any]] = {}
         self.keys: dict[str, str] = {}
         """By idempotency key, the id that it was answered with."""

@@ -222,7 +222,8 @@ class Probe:
     """`probe.py` as a process; the machine's own delays are taken off what it measures."""
 
     def __init__(self, target: Target, folder: Path) -> None:
-        self._target, self._path = target, folder / "probe.txt"
+        self._target = target
+        self._path = folder / "probe.txt"
         self._usual: dict[str, float] = {}
         """How long each thing takes when nobody attacks."""
 

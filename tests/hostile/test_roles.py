@@ -115,7 +115,9 @@ class Found(NamedTuple):
 
 class Attacker:
     def __init__(self, target: Target, flood_address: str, session: aiohttp.ClientSession) -> None:
-        self.target, self.flood_address, self.session = target, flood_address, session
+        self.target = target
+        self.flood_address = flood_address
+        self.session = session
         self.sent = 0
         self.accepted = 0
         self.problems: list[str] = []

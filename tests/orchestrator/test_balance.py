@@ -161,7 +161,9 @@ def test_a_partition_is_given_up_only_after_its_commit_has_landed(
 
     async def scenario() -> None:
         fleet = Fleet(monkeypatch, lease_seconds=1.0)
-        commit, may_land, under_way = fleet.stores.hot.commit, asyncio.Event(), 0
+        commit = fleet.stores.hot.commit
+        may_land = asyncio.Event()
+        under_way = 0
 
         async def slow(plan: CommitPlan) -> None:
             nonlocal under_way

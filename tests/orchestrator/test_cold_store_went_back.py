@@ -240,7 +240,9 @@ def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
         name = await desk.record_intent(plan)
         intent = await desk.stores.cold.intent(name)
         assert intent is not None
-        intent.idempotency_key, intent.request_hash, intent.key_scope = "order-17", "hash", "key-1"
+        intent.idempotency_key = "order-17"
+        intent.request_hash = "hash"
+        intent.key_scope = "key-1"
         desk.stores.cold._write(intent)
         await desk.stores.hot.append([ExecutionStarted(name)])
         await desk.drain(owner)

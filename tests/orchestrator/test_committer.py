@@ -155,7 +155,8 @@ class watching:  # noqa: N801 -- reads as a word in a `with`
     """Notes which executions were handled, and which kinds of events."""
 
     def __init__(self, names: set[str], kinds: set[str] | None = None) -> None:
-        self._names, self._kinds = names, kinds if kinds is not None else set()
+        self._names = names
+        self._kinds = kinds if kinds is not None else set()
 
     def __enter__(self) -> None:
         self._patch = pytest.MonkeyPatch()

@@ -23,11 +23,9 @@ def with_store(test: Callable[[PostgresColdStore], Awaitable[None]]) -> Callable
     def run() -> None:
         asyncio.run(with_opened(database_url(1), test))
 
-    run.__name__, run.__doc__, run.__module__ = (
-        str(getattr(test, "__name__", "")),
-        test.__doc__,
-        test.__module__,
-    )
+    run.__name__ = str(getattr(test, "__name__", ""))
+    run.__doc__ = test.__doc__
+    run.__module__ = test.__module__
     return run
 
 

@@ -23,10 +23,8 @@ class Shop:
 
     def __init__(self) -> None:
         self.server = Server(redis_url())
-        self.hot, self.queue = (
-            RedisHotStore(self.server, PARTITIONS),
-            RedisTaskQueue(self.server, PARTITIONS),
-        )
+        self.hot = RedisHotStore(self.server, PARTITIONS)
+        self.queue = RedisTaskQueue(self.server, PARTITIONS)
         self.leases: list[Lease] = []
 
     async def __aenter__(self) -> Self:

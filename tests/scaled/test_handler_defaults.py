@@ -26,7 +26,8 @@ class Site:
     """An API and an orchestrator that know no handlers; workers come and go."""
 
     def __init__(self, stack: AsyncExitStack, settings: Settings) -> None:
-        self.stack, self.settings = stack, settings
+        self.stack = stack
+        self.settings = settings
 
     async def open(self) -> None:
         stores = await self.stack.enter_async_context(open_scaled(self.settings))

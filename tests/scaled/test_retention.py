@@ -26,8 +26,10 @@ class Forgetting:
     """What `run_retention` asks of stores; the clock is the store's, whatever the host's says."""
 
     def __init__(self, cold: PostgresColdStore) -> None:
-        self.hot, self._cold = self, cold
-        self.clock, self.clock_reads = 6 * retention.DAY_SECONDS, 0
+        self.hot = self
+        self._cold = cold
+        self.clock = 6 * retention.DAY_SECONDS
+        self.clock_reads = 0
 
     def now(self) -> float:
         self.clock_reads += 1

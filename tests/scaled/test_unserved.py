@@ -40,7 +40,8 @@ class Site:
     """An API; with Redis, an orchestrator that has no handlers of its own."""
 
     def __init__(self, service: Service, fleet: Fleet, settings: Settings) -> None:
-        self.settings, self.service = settings, service
+        self.settings = settings
+        self.service = service
         self._app = create_app(service, fleet, settings, version="1")
 
     async def get(self, target: str) -> Any:

@@ -15,9 +15,11 @@ from penstock.stores.records import FeedCursor, FeedEntry, FeedGap
 
 class FeedPartitions:
     def __init__(self, count: int, luck: random.Random, *, retained: int = 10_000) -> None:
-        self._luck, self._retained = luck, retained
+        self._luck = luck
+        self._retained = retained
         self._feed_entries: list[list[FeedEntry]] = [[] for _ in range(count)]
-        self._ends, self._trimmed = [0] * count, [0] * count
+        self._ends = [0] * count
+        self._trimmed = [0] * count
         self._last: dict[str, int] = {}
 
     def commit(self, partition: int, *, parts: int = 1, lines: int = 1) -> None:

@@ -57,7 +57,8 @@ class Elsewhere:
     """A store that another process writes, and a service that only subscribes to it."""
 
     def __init__(self, chronicle: Chronicle) -> None:
-        self.chronicle, self.wire = chronicle, Wire()
+        self.chronicle = chronicle
+        self.wire = Wire()
         stores: Any = chronicle.stores
         stores.cold = chronicle.cold
         self.service = Service(stores, Plans(stores.cold, dict), Settings(), dict, self.wire)

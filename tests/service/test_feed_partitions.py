@@ -29,7 +29,8 @@ class Client:
     """Reads a stream as a browser does: has the last id of what arrived, and comes back with it."""
 
     def __init__(self, live_events: LiveEvents, last: str | None) -> None:
-        self._live_events, self.last = live_events, last
+        self._live_events = live_events
+        self.last = last
         self.got: dict[str, list[int]] = {}
 
     async def read(self, limit: int = 10**9, pause: int = 0) -> None:

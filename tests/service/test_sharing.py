@@ -25,7 +25,10 @@ class Work:
     """Counts how often it was done; waits for `go_on`, and takes `seconds` of the clock."""
 
     def __init__(self, clock: Clock, seconds: float = 0.0) -> None:
-        self.clock, self.seconds, self.done, self.go_on = clock, seconds, 0, asyncio.Event()
+        self.clock = clock
+        self.seconds = seconds
+        self.done = 0
+        self.go_on = asyncio.Event()
         self.go_on.set()
         self.error: Exception | None = None
 

@@ -26,7 +26,8 @@ class Slow:
 
     def __init__(self) -> None:
         self.stores = cast("Any", MemoryStores(lambda: 1000.0))
-        self._record_intents, self._append = self.stores.cold.record_intents, self.stores.hot.append
+        self._record_intents = self.stores.cold.record_intents
+        self._append = self.stores.hot.append
         self.stores.cold.record_intents, self.stores.hot.append = self.record_intents, self.append
         self.stores.hot.check_open = self.check_open
         self.go_on = asyncio.Event()

@@ -189,7 +189,8 @@ class Rows:
     store_id = "the store"
 
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
-        self._clock, self.partitions = clock, partitions
+        self._clock = clock
+        self.partitions = partitions
         self.terms = [0] * partitions
         self._holders = [("", "", 0.0)] * partitions
         """Who has claimed each partition, on which server, and when that was last heard of."""
@@ -296,7 +297,8 @@ class TieredColdStore(MemoryColdStore):
 
     def __init__(self, rows: Rows, hot: TieredHotStore) -> None:
         super().__init__(rows)
-        self._rows, self._active = rows, hot
+        self._rows = rows
+        self._active = hot
         rows.write_intent = self._write
 
     async def execution(self, execution_id: str) -> Stored | None:
@@ -339,14 +341,14 @@ class TieredColdStore(MemoryColdStore):
 
 class MemoryColdTier:
     def __init__(self, rows: Rows, cold: TieredColdStore) -> None:
-        self._rows, self._cold = rows, cold
+        self._rows = rows
+        self._cold = cold
         self.store_id = rows.store_id
-        self.put_copies, self.begin_rebuild = rows.put_copies, rows.begin_rebuild
-        self.claim, self.renew_claim, self.release_claim = (
-            rows.claim,
-            rows.renew_claim,
-            rows.release_claim,
-        )
+        self.put_copies = rows.put_copies
+        self.begin_rebuild = rows.begin_rebuild
+        self.claim = rows.claim
+        self.renew_claim = rows.renew_claim
+        self.release_claim = rows.release_claim
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""
@@ -369,7 +371,8 @@ class MemoryColdTier:
 
 class MemoryTiering:
     def __init__(self, hot: Any, cold: Any) -> None:
-        self.hot, self.cold = hot, cold
+        self.hot = hot
+        self.cold = cold
 
 
 class TieredStores:

@@ -79,7 +79,9 @@ class Wire:
         faults: Counter[str],
         rate: float,
     ) -> None:
-        self._random, self._faults, self.rate = seed, faults, rate
+        self._random = seed
+        self._faults = faults
+        self.rate = rate
         self._open = asyncio.Event()
         self._open.set()
         self._dead = False
@@ -180,7 +182,9 @@ class Wire:
 
 class _Proxy:
     def __init__(self, target: Any, wire: Wire, *, is_cold: bool = False) -> None:
-        self._target, self._wire, self._is_cold = target, wire, is_cold
+        self._target = target
+        self._wire = wire
+        self._is_cold = is_cold
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)

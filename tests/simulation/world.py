@@ -89,7 +89,9 @@ class SlowSandbox(InlineSandbox):
 
 class World:
     def __init__(self, seed: int, clock: Callable[[], float], rate: float, *, tiered: bool) -> None:
-        self.random, self.clock, self.rate = random.Random(seed), clock, rate
+        self.random = random.Random(seed)
+        self.clock = clock
+        self.rate = rate
         self.faults: Counter[str] = Counter()
         self.stores = (
             TieredStores(clock, partitions=3) if tiered else MemoryStores(clock, partitions=2)

@@ -32,7 +32,8 @@ class Shared:
     """The store's queue; it remembers what was shared, and fails as often as it is told."""
 
     def __init__(self, stores: MemoryStores, failures: int = 0) -> None:
-        self._real, self.failures = stores.queue, failures
+        self._real = stores.queue
+        self.failures = failures
         self.calls: list[dict[Key, str]] = []
 
     def __getattr__(self, name: str) -> Any:

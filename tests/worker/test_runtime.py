@@ -231,7 +231,9 @@ def quick() -> str:
 def test_a_call_that_is_given_up_in_the_moment_in_which_a_thread_takes_it_costs_no_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taking, given_up, over = threading.Event(), threading.Event(), threading.Event()
+    taking = threading.Event()
+    given_up = threading.Event()
+    over = threading.Event()
 
     def hangs_in_a_thread() -> None:
         taking.set()

@@ -37,7 +37,8 @@ class Queue:
     """
 
     def __init__(self, stores: MemoryStores, **failures: int) -> None:
-        self._stores, self.failures = stores, failures
+        self._stores = stores
+        self.failures = failures
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._stores.queue, name)

@@ -34,7 +34,8 @@ class Lossy:
     """A queue whose first fetch that takes something doesn't say so."""
 
     def __init__(self, queue: Any) -> None:
-        self._queue, self.lost = queue, 0
+        self._queue = queue
+        self.lost = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._queue, name)
