@@ -77,7 +77,7 @@ def test_a_retry_runs_what_did_not_complete_with_the_outputs_of_what_did() -> No
     async def scenario() -> None:
         shop = Shop()
         owner = await shop.own()
-        old = await shop.failed(owner, given={"n": 7})
+        old = await shop.failed(owner, input_value={"n": 7})
         preview = await shop.retries.preview(old)
         name, plan = await shop.retries.retry(old)
         assert plan == preview
