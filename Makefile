@@ -14,7 +14,7 @@ test: setup-dev ## run the tests
 	$(bin)/pytest $(spread) -m "not alone"
 	$(bin)/pytest -m alone tests/hostile
 
-check: setup-dev ## everything that CI checks: format, lint, types, layers, the page, tests
+check: setup-dev ## everything that CI checks: format, lint, types, layers, the UI, tests
 	$(bin)/ruff format --check
 	$(bin)/ruff check
 	$(bin)/mypy
@@ -27,10 +27,10 @@ format: setup-dev ## format the code and fix what ruff can fix
 	$(bin)/ruff check --fix-only
 	$(bin)/ruff format
 
-ui: setup-dev ## build the page into the package
+ui: setup-dev ## build the UI into the package
 	scripts/ui build
 
-screenshots: setup-dev ## take the pictures of the page in docs/images/ui from a real run
+screenshots: setup-dev ## take the pictures of the UI in docs/images/ui from a real run
 	$(bin)/python -m scripts.screenshots
 
 bench: setup-dev ## measure the engine on this machine
@@ -47,7 +47,7 @@ bench-scaled: setup-dev ## measure orchestrators and workers on Redis and Postgr
 bench-peers: setup-dev ## measure Penstock and its peers side by side: the page docs/benchmarks.md
 	$(bin)/python -m benchmarks.peers --docs docs
 
-bench-page: setup-dev ## measure the page in Chromium
+bench-page: setup-dev ## measure the UI in Chromium
 	$(bin)/python -m benchmarks.page
 
 bench-growth: setup-dev ## measure how time per task grows with DAGs, executions and payloads: docs/scaling.md

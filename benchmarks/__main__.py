@@ -82,7 +82,8 @@ def main() -> None:
     facts = machine(arguments.folder)
     print(", ".join(f"{key} {value}" for key, value in facts.items()))
     print(
-        f"SQLite WAL, synchronous=FULL; medians of {arguments.runs} runs, each in a process of its own\n"
+        f"SQLite WAL, synchronous=FULL; medians of {arguments.runs} runs, each in a process of "
+        "its own\n"
     )
     print(
         f"| {'work':<36} | seconds | tasks/s | executions/s | hop p50 ms | hop p99 ms | peak MB |"
@@ -96,11 +97,12 @@ def main() -> None:
     for name in workloads():
         if arguments.only not in name:
             continue
-        found = results[name] = medians([run_one(name, directory) for _ in range(arguments.runs)])
+        figures = results[name] = medians([run_one(name, directory) for _ in range(arguments.runs)])
         print(
-            f"| {name:<36} | {found['seconds']:7.3f} | {found['tasks_per_second']:7,.0f} "
-            f"| {found['executions_per_second']:12,.1f} | {found['hop_ms_p50']:10.3f} | {found['hop_ms_p99']:10.3f} "
-            f"| {found['peak_mb']:7.0f} |",
+            f"| {name:<36} | {figures['seconds']:7.3f} | {figures['tasks_per_second']:7,.0f} "
+            f"| {figures['executions_per_second']:12,.1f} | {figures['hop_ms_p50']:10.3f} | "
+            f"{figures['hop_ms_p99']:10.3f} "
+            f"| {figures['peak_mb']:7.0f} |",
             flush=True,
         )
     if arguments.json:

@@ -1,9 +1,10 @@
-"""How long after its commit does an event reach each of 100 readers, and how many events a second can they be sent?
+"""How late live events reach each of 100 readers, and how many a second can be sent.
 
 `python -m benchmarks.events`
 
-The engine and the HTTP server are in this process, the readers in another one, on the same clock. A commit's time is
-taken when the engine is told that it is durable; an event's when the reader's process gets its bytes.
+The engine and the HTTP server are in this process, the readers in another one, on the same clock. A
+commit's time is taken when the engine is told that it is durable; an event's when the reader's
+process gets its bytes.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ def chain(length: int, handler: str, **config: Any) -> Document:
 async def one_execution(
     engine: penstock.Engine, document: Document, started: Callable[[str], Awaitable[None]]
 ) -> None:
-    """The first node lets the readers come before anything happens that they could miss the commit of."""
+    """Run one execution whose first node gives readers time to connect before events come."""
     document["nodes"].insert(0, {"id": "wait", "handler": "sleep", "config": {"seconds": 3}})
     document["nodes"][1]["dependencies"] = ["wait"]
     execution = await engine.start(document)
@@ -140,7 +141,9 @@ async def many_executions(
     started: Callable[[str], Awaitable[None]],
 ) -> None:
     await started("/events")
-    document, begin, handles = diamond(), time.monotonic(), []
+    document = diamond()
+    begin = time.monotonic()
+    handles = []
     for number in range(int(a_second * seconds)):
         await asyncio.sleep(max(0.0, begin + number / a_second - time.monotonic()))
         handles.append(await engine.start(document))
@@ -200,7 +203,8 @@ def report(
     quantiles = statistics.quantiles(late, n=100)
     rate = len(late) / (last - first)
     print(
-        f"| {name:<44} | {len(late):>8,} | {rate:>8,.0f} | {quantiles[49]:>6.1f} | {quantiles[98]:>6.1f} |",
+        f"| {name:<44} | {len(late):>8,} | {rate:>8,.0f} | {quantiles[49]:>6.1f} | "
+        f"{quantiles[98]:>6.1f} |",
         flush=True,
     )
 

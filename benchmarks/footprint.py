@@ -1,4 +1,4 @@
-"""`python -m benchmarks.footprint`: what processes cost while nothing happens, and a waiting node in Redis."""
+"""`python -m benchmarks.footprint`: cost of idle processes, and of a waiting node in Redis."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ async def used_memory(stores: ScaledStores) -> int:
 
 async def memory(store: str, database: str, processes: dict[str, int]) -> float:
     """Bytes in Redis for each node that waits for a worker, without an output."""
-    async with bench(store, database, processes) as it:
-        plan = await it.service.workflows.plan(fan_that_waits())
-        before = await used_memory(it.stores)
-        await it.service.submissions.submit_many(plan, [None], {})
-        while (await it.stores.queue.depths()).get("nobody", (0, 0))[0] < NODES:  # noqa: ASYNC110
+    async with bench(store, database, processes) as running:
+        plan = await running.service.workflows.plan(fan_that_waits())
+        before = await used_memory(running.stores)
+        await running.service.submissions.submit_many(plan, [None], {})
+        while (await running.stores.queue.depths()).get("nobody", (0, 0))[0] < NODES:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         await asyncio.sleep(1)
-        return (await used_memory(it.stores) - before) / NODES
+        return (await used_memory(running.stores) - before) / NODES
 
 
 def idle(processes: dict[str, int], seconds: float) -> dict[str, tuple[float, float]]:
@@ -78,7 +78,8 @@ def main() -> None:
             }
             with roles(settings, 1, arguments.workers) as processes:
                 print(
-                    f"a node that waits takes {run_loop(memory(redis.url, postgres.url, processes)):.0f} bytes in Redis"
+                    "a node that waits takes "
+                    f"{run_loop(memory(redis.url, postgres.url, processes)):.0f} bytes in Redis"
                 )
             os.sync()
             with roles(settings, 1, arguments.workers) as processes:

@@ -1,8 +1,12 @@
-"""`python -m benchmarks.http`: `penstock dev` under load from another process: no-op diamonds, SQLite FULL.
+"""`python -m benchmarks.http`: `penstock dev` under load from another process.
 
-open      executions arrive one by one at a fixed rate, whatever the service does; status reads go on beside them
+The load is no-op diamonds, on SQLite with `synchronous=FULL`:
+
+open      executions arrive one by one at a fixed rate, whatever the service does,
+          with status reads beside them
 batch     as many as it takes, 100 in a request
-closed    50 clients, each sends its next request when the last is answered: submissions, then status reads
+closed    50 clients, each sends its next request when the last is answered:
+          submissions, then status reads
 """
 
 from __future__ import annotations
@@ -126,7 +130,7 @@ class Load:
 
 
 async def at_a_rate(per_second: float, seconds: float, call: Callable[[], Awaitable[None]]) -> None:
-    """Open loop: a call begins when its time has come, whether or not those before it were answered."""
+    """Open loop: each call begins at its time, whether or not earlier ones were answered."""
     loop = asyncio.get_running_loop()
     began, under_way = loop.time(), set()
     for number in range(int(per_second * seconds)):

@@ -21,9 +21,9 @@ Line = Sequence[tuple[float, float]]
 class Axes:
     def __init__(self, lines: Sequence[Line]) -> None:
         self.sizes = sorted({size for line in lines for size, _ in line})
-        known = [math.log10(size) for size in self.sizes if size > 0]
-        self._low = known[0] - (1 if 0 in self.sizes else 0)
-        self._span = max(known[-1] - self._low, 1e-9)
+        exponents = [math.log10(size) for size in self.sizes if size > 0]
+        self._low = exponents[0] - (1 if 0 in self.sizes else 0)
+        self._span = max(exponents[-1] - self._low, 1e-9)
         self._peak = max(value for line in lines for _, value in line)
         self.step = _round_up(self._peak / STEPS)
 
@@ -41,7 +41,7 @@ class Axes:
 
 def _round_up(value: float) -> float:
     power: float = 10.0 ** math.floor(math.log10(value))
-    return next(power * each for each in (1, 2, 5, 10) if power * each >= value)
+    return next(power * step for step in (1, 2, 5, 10) if power * step >= value)
 
 
 def lines(title: str, subtitle: str, named: Mapping[str, Line]) -> str:

@@ -24,8 +24,13 @@ LIVE_SECONDS = 20
 PAN = """async () => {
   const pane = document.querySelector('.react-flow__pane');
   const { left, top } = pane.getBoundingClientRect();
-  const move = (kind, step) => (kind === 'mousedown' ? pane : window).dispatchEvent(new MouseEvent(kind,
-    { clientX: left + 700 - step * 5, clientY: top + 300 - step, bubbles: true, button: 0, buttons: 1, view: window }));
+  const move = (kind, step) => {
+    const target = kind === 'mousedown' ? pane : window;
+    const clientX = left + 700 - step * 5;
+    const clientY = top + 300 - step;
+    const pressed = { bubbles: true, button: 0, buttons: 1, view: window };
+    target.dispatchEvent(new MouseEvent(kind, { clientX, clientY, ...pressed }));
+  };
   const times = [];
   let last = performance.now();
   move('mousedown', 0);
@@ -97,13 +102,13 @@ def panning(browser: Browser, address: str) -> list[float]:
 def tab_process(page: Page) -> psutil.Process:
     """The renderer that grows busy when this page is."""
     renderers = [
-        each
-        for each in psutil.process_iter(["cmdline"])
-        if "--type=renderer" in (each.info["cmdline"] or [])
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if "--type=renderer" in (process.info["cmdline"] or [])
     ]
-    before = {each.pid: sum(each.cpu_times()[:2]) for each in renderers}
+    before = {process.pid: sum(process.cpu_times()[:2]) for process in renderers}
     page.evaluate("() => { const end = performance.now() + 300; while (performance.now() < end); }")
-    return max(renderers, key=lambda each: sum(each.cpu_times()[:2]) - before[each.pid])
+    return max(renderers, key=lambda process: sum(process.cpu_times()[:2]) - before[process.pid])
 
 
 def live(browser: Browser, caller: Caller, tab: str) -> tuple[float, float]:
@@ -112,8 +117,8 @@ def live(browser: Browser, caller: Caller, tab: str) -> tuple[float, float]:
     page.goto(f"{caller.address}/ui/workers")
     page.locator("table").first.wait_for()
     process = tab_process(page)
-    made = caller.start(live_flow(1000))
-    page.goto(f"{caller.address}/ui/executions/{made}?tab={tab}")
+    execution_id = caller.start(live_flow(1000))
+    page.goto(f"{caller.address}/ui/executions/{execution_id}?tab={tab}")
     page.locator(".node-box, .group-box, .time-row").first.wait_for()
     used, began = sum(process.cpu_times()[:2]), time.perf_counter()
     page.locator("h1", has_text="COMPLETED").wait_for(timeout=120_000)
@@ -130,8 +135,8 @@ def main() -> None:
         sync_playwright() as play,
     ):
         caller = Caller(service.address)
-        made = caller.post("/executions", {"definition": layers(100, 100)}, wait=60)
-        address = f"{service.address}/ui/executions/{made.body['execution_id']}"
+        answer = caller.post("/executions", {"definition": layers(100, 100)}, wait=60)
+        address = f"{service.address}/ui/executions/{answer.body['execution_id']}"
         browser = play.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         print(f"Chromium {browser.version}")
         small = caller.post("/executions", {"definition": layers(3, 3)}, wait=60)
@@ -139,11 +144,13 @@ def main() -> None:
             browser, f"{service.address}/ui/executions/{small.body['execution_id']}"
         )
         print(
-            f"first load of an execution's page: {page / 1000:.0f} KB gzipped, and elk {elk / 1000:.0f} KB in a worker"
+            f"first load of an execution's page: {page / 1000:.0f} KB gzipped, and elk "
+            f"{elk / 1000:.0f} KB in a worker"
         )
         times = sorted(opening(browser, address) for _ in range(RUNS))
         print(
-            f"10,000 nodes open in {statistics.median(times):.2f} s ({times[0]:.2f} to {times[-1]:.2f})"
+            f"10,000 nodes open in {statistics.median(times):.2f} s ({times[0]:.2f} to "
+            f"{times[-1]:.2f})"
         )
         frames = panning(browser, address)
         p50, p95 = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
@@ -151,7 +158,8 @@ def main() -> None:
         for tab in ("graph", "time"):
             share, took = live(browser, caller, tab)
             print(
-                f"live run of 1,000 nodes in {took:.0f} s, {tab}: the tab takes {share:.0%} of a core"
+                f"live run of 1,000 nodes in {took:.0f} s, {tab}: the tab takes {share:.0%} of "
+                "a core"
             )
         browser.close()
 

@@ -1,7 +1,10 @@
-"""`python -m benchmarks.scaled`: orchestrators and workers as processes, on a real Redis and a real PostgreSQL.
+"""`python -m benchmarks.scaled`: orchestrators and workers on real servers.
 
-Executions are submitted by this process, through the same service that the HTTP API stands on. Times are those that
-the engine recorded, by Redis's clock, so nothing here has to keep up with the load.
+Each is a process, on a real Redis and a real PostgreSQL.
+
+Executions are submitted by this process, through the same service that the HTTP API stands on.
+Times are those that the engine recorded, by Redis's clock, so nothing here has to keep up with the
+load.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ ASKED_AT_ONCE = 100
 
 class Bench:
     def __init__(self, stores: ScaledStores, service: Service, processes: dict[str, int]) -> None:
-        self.stores, self.service, self.processes = stores, service, processes
+        self.stores = stores
+        self.service = service
+        self.processes = processes
 
     async def run(self, document: Document, count: int) -> dict[str, float]:
         plan = await self.service.workflows.plan(document)
@@ -102,7 +107,7 @@ class Bench:
 def cpu_seconds(process: psutil.Process) -> float:
     times = [process.cpu_times()]
     times += [child.cpu_times() for child in process.children(recursive=True)]
-    return float(sum(each.user + each.system for each in times))
+    return float(sum(spent.user + spent.system for spent in times))
 
 
 @contextlib.contextmanager
@@ -170,26 +175,27 @@ async def measure(
     arguments: argparse.Namespace, url: str, database: str, processes: dict[str, int]
 ) -> dict[str, Any]:
     results: dict[str, Any] = {}
-    async with bench(url, database, processes) as it:
+    async with bench(url, database, processes) as running:
         for name, (document, count) in WORK.items():
             if arguments.only not in name:
                 continue
-            runs = [await it.run(document, count) for _ in range(arguments.runs)]
+            runs = [await running.run(document, count) for _ in range(arguments.runs)]
             results[name] = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
             show(name, results[name])
     return results
 
 
-def show(name: str, found: dict[str, float]) -> None:
+def show(name: str, figures: dict[str, float]) -> None:
     cpu = ", ".join(
         f"{key.removesuffix('_us_per_task')} {value:.0f}"
-        for key, value in found.items()
+        for key, value in figures.items()
         if "_us_" in key
     )
     print(
-        f"| {name:<24} | {found['seconds']:7.3f} | {found['tasks_per_second']:8,.0f} "
-        f"| {found['executions_per_second']:8,.1f} | {found['hop_ms_p50']:6.3f} | {found['hop_ms_p99']:6.3f} "
-        f"| {found['archive_lag_seconds']:5.2f} | {cpu} |",
+        f"| {name:<24} | {figures['seconds']:7.3f} | {figures['tasks_per_second']:8,.0f} "
+        f"| {figures['executions_per_second']:8,.1f} | {figures['hop_ms_p50']:6.3f} | "
+        f"{figures['hop_ms_p99']:6.3f} "
+        f"| {figures['archive_lag_seconds']:5.2f} | {cpu} |",
         flush=True,
     )
 
@@ -210,10 +216,12 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     print(
-        f"{arguments.orchestrators} + {arguments.workers}, AOF {arguments.append_only}, medians of {arguments.runs}"
+        f"{arguments.orchestrators} + {arguments.workers}, AOF {arguments.append_only}, medians "
+        f"of {arguments.runs}"
     )
     print(
-        "| work | seconds | tasks/s | executions/s | hop p50 | hop p99 | archive lag s | CPU µs per task |"
+        "| work | seconds | tasks/s | executions/s | hop p50 | hop p99 | archive lag s | CPU µs "
+        "per task |"
     )
     with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="penstock-bench-") as name:
         folder = Path(name)

@@ -47,27 +47,27 @@ def diamond() -> Document:
 
 def real_graphs() -> list[Document]:
     """The graphs beside the project, where they are there."""
-    found = []
+    graphs = []
     for path in sorted(GRAPHS.glob("*.json*")):
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         graph = json.loads(data)
         nodes = graph["dag"]["nodes"] if "dag" in graph else graph["nodes"]
-        found.append(
+        graphs.append(
             _document(
                 graph["name"], ((node["id"], node.get("dependencies") or []) for node in nodes)
             )
         )
-    return found
+    return graphs
 
 
 def workloads() -> dict[str, tuple[Document, int]]:
     """By name: the document, and how many executions of it are started at once."""
-    found = {
+    work = {
         "chain of 1,000": (chain(1000), 1),
         "1 → 1,000 → 1": (fan(1000), 1),
         "100 × 100 layers": (layers(100, 100), 1),
         "2,000 diamonds at once": (diamond(), 2000),
     }
     for graph in real_graphs():
-        found[str(graph["name"])] = (graph, 1)
-    return found
+        work[str(graph["name"])] = (graph, 1)
+    return work

@@ -18,9 +18,8 @@ async def describe() -> str:
     settings = Settings.load({"store": "memory://"}, environ={})
     async with Engine(settings=settings) as engine:
         fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
-        app = create_app(
-            engine.service, fleet, settings, version="0"
-        )  # the page doesn't change with a release's number
+        # the document doesn't change with a release's number
+        app = create_app(engine.service, fleet, settings, version="0")
         return json.dumps(app.openapi(), indent=1, ensure_ascii=False) + "\n"
 
 

@@ -1,4 +1,7 @@
-"""Make docs/images/quickstart.svg from a real run in a real terminal (needs tmux): `python scripts/picture.py`."""
+"""Draw docs/images/quickstart.svg from a real run in a real terminal.
+
+Needs tmux: `python scripts/picture.py`.
+"""
 
 from __future__ import annotations
 

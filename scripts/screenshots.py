@@ -1,9 +1,12 @@
-"""Pictures of every page, from a real run in a real browser: `make screenshots`, about four minutes.
+"""Screenshots of the UI, from a real run in a real browser: `make screenshots`.
 
-    python -m scripts.screenshots            those of README and docs, into docs/images/ui
-    python -m scripts.screenshots --all DIR  every page in light and dark, wide and narrow, to look at
+It takes about four minutes.
 
-The letters are those of the fonts that this machine has; Inter (Debian: fonts-inter) is what the page asks for first.
+python -m scripts.screenshots those of README and docs, into docs/images/ui python -m
+scripts.screenshots --all DIR every page in light and dark, wide and narrow, to look at
+
+The letters are those of the fonts that this machine has; Inter (Debian: fonts-inter) is what the
+page asks for first.
 """
 
 from __future__ import annotations
@@ -53,13 +56,13 @@ class Service:
             return json.load(answer)
 
     def start(
-        self, workflow: str, given: dict[str, Any] | None = None, wait: int = 0, **more: Any
+        self, workflow: str, input_value: dict[str, Any] | None = None, wait: int = 0, **fields: Any
     ) -> str:
         query = f"?wait={wait}" if wait else ""
         return str(
-            self.call(f"/executions{query}", {"workflow": workflow, "input": given or {}, **more})[
-                "execution_id"
-            ]
+            self.call(
+                f"/executions{query}", {"workflow": workflow, "input": input_value or {}, **fields}
+            )["execution_id"]
         )
 
 
@@ -91,9 +94,9 @@ def service() -> Iterator[Service]:
                 process.terminate()
 
 
-def store(it: Service) -> None:
+def store(service: Service) -> None:
     order = json.loads((ROOT / "examples" / "shop" / "order.json").read_text(encoding="utf-8"))
-    it.call("/workflows", order)
+    service.call("/workflows", order)
     better = json.loads(json.dumps(order))
     better["description"] = "From the cart to the parcel, with a receipt by mail"
     better["nodes"][6]["timeout_seconds"] = 20
@@ -107,13 +110,13 @@ def store(it: Service) -> None:
             "config": {"seconds": 0.2},
         },
     )
-    it.call("/workflows", better)
+    service.call("/workflows", better)
     slow = {**json.loads(json.dumps(better)), "name": "checkout"}
     for node in slow["nodes"]:
         if "seconds" in node.get("config", {}):
             node["config"]["seconds"] *= 8
-    it.call("/workflows", slow)
-    it.call("/workflows/order/aliases/stable", {"version": 1}, "PUT")
+    service.call("/workflows", slow)
+    service.call("/workflows/order/aliases/stable", {"version": 1}, "PUT")
     for name, steps in {"nightly-report": 6, "image-resize": 3, "invoice-import": 9}.items():
         nodes = [
             {
@@ -124,7 +127,7 @@ def store(it: Service) -> None:
             }
             for n in range(steps)
         ]
-        it.call("/workflows", {"name": name, "labels": {"team": "data"}, "nodes": nodes})
+        service.call("/workflows", {"name": name, "labels": {"team": "data"}, "nodes": nodes})
     wide = [
         {
             "id": f"n{depth}.{column}",
@@ -136,23 +139,23 @@ def store(it: Service) -> None:
         for depth in range(100)
         for column in range(100)
     ]
-    it.call("/workflows", {"name": "ten-thousand", "nodes": wide})
+    service.call("/workflows", {"name": "ten-thousand", "nodes": wide})
 
 
-def load(it: Service, seconds: float) -> None:
+def load(service: Service, seconds: float) -> None:
     """Orders as they come in a shop."""
     until = time.monotonic() + seconds
     number = 1000
     while time.monotonic() < until:
         number += 1
         card = dice.choices(["good", "expired", "unlucky"], [90, 6, 4])[0]
-        it.start(
+        service.start(
             "order",
             {"order": number, "amount": 6440, "card": card},
             labels={"shop": dice.choice(["Berlin", "Lyon"])},
         )
         if dice.random() < 0.5:
-            it.start(dice.choice(["nightly-report", "image-resize", "invoice-import"]))
+            service.start(dice.choice(["nightly-report", "image-resize", "invoice-import"]))
         time.sleep(dice.expovariate(1 / 0.6))
 
 
@@ -164,15 +167,16 @@ def graph(page: Page, _: Service) -> None:
     page.wait_for_timeout(1200)
 
 
-def open_groups(page: Page, it: Service) -> None:
-    graph(page, it)
+def open_groups(page: Page, service: Service) -> None:
+    graph(page, service)
     page.locator(".group-box").first.click()
     page.wait_for_timeout(600)
 
 
-def begin(page: Page, it: Service) -> None:
+def begin(page: Page, service: Service) -> None:
     """A fresh run, caught in the middle."""
-    page.goto(f"{it.address}/ui/executions/{it.start('checkout', {'order': 4711, 'amount': 6440})}")
+    execution_id = service.start("checkout", {"order": 4711, "amount": 6440})
+    page.goto(f"{service.address}/ui/executions/{execution_id}")
     page.locator(".node-box.state-running", has_text="mail").wait_for()
     page.wait_for_timeout(150)
 
@@ -206,7 +210,7 @@ NARROW = ("failed", "executions")
 
 
 def take(  # noqa: PLR0913 -- of what, where and how
-    browser: Browser, it: Service, name: str, path: Path, *, dark: bool, width: int
+    browser: Browser, service: Service, name: str, path: Path, *, dark: bool, width: int
 ) -> None:
     where, steps = PAGES[name]
     height = 900 if width > 1000 else 860
@@ -217,11 +221,11 @@ def take(  # noqa: PLR0913 -- of what, where and how
         timezone_id="Europe/Berlin",
     )
     page = context.new_page()
-    page.goto(f"{it.address}/ui{where.format(failed=it.failed, large=it.large)}")
+    page.goto(f"{service.address}/ui{where.format(failed=service.failed, large=service.large)}")
     page.get_by_role("heading", level=1).wait_for()
     page.wait_for_timeout(1500)
     for step in steps:
-        step(page, it)
+        step(page, service)
     page.wait_for_timeout(600)
     page.mouse.move(width - 2, height - 2)
     page.screenshot(path=path)
@@ -245,11 +249,13 @@ def main() -> None:
     chosen = parser.parse_args()
     target: Path = chosen.all or TARGET
     target.mkdir(parents=True, exist_ok=True)
-    with service() as it, sync_playwright() as playwright:
-        store(it)
-        load(it, chosen.seconds)
-        it.failed = it.start("order", {"order": 1234, "amount": 6440, "card": "unlucky"}, wait=30)
-        it.large = it.start("ten-thousand", wait=30)
+    with service() as running, sync_playwright() as playwright:
+        store(running)
+        load(running, chosen.seconds)
+        running.failed = running.start(
+            "order", {"order": 1234, "amount": 6440, "card": "unlucky"}, wait=30
+        )
+        running.large = running.start("ten-thousand", wait=30)
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)
         for name in chosen.only:
             if chosen.all:
@@ -258,18 +264,20 @@ def main() -> None:
                         theme = "dark" if dark else "light"
                         take(
                             browser,
-                            it,
+                            running,
                             name,
                             target / f"{name}-{theme}-{width}.png",
                             dark=dark,
                             width=width,
                         )
             else:
-                take(browser, it, name, target / f"{name}.png", dark=False, width=1440)
+                take(browser, running, name, target / f"{name}.png", dark=False, width=1440)
                 if name in DARK:
-                    take(browser, it, name, target / f"{name}-dark.png", dark=True, width=1440)
+                    take(browser, running, name, target / f"{name}-dark.png", dark=True, width=1440)
                 if name in NARROW:
-                    take(browser, it, name, target / f"{name}-narrow.png", dark=False, width=400)
+                    take(
+                        browser, running, name, target / f"{name}-narrow.png", dark=False, width=400
+                    )
             print(name)
         browser.close()
 

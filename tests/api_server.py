@@ -1,4 +1,7 @@
-"""A service in this process for tests: real uvicorn on a free port, a real engine, in a loop of its own thread."""
+"""A service in this process for tests.
+
+Real uvicorn on a free port and a real engine, on an event loop in a thread of its own.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ class Running:
     address = ""
 
     def __init__(self) -> None:
-        self.ready, self.loop = threading.Event(), asyncio.new_event_loop()
+        self.ready = threading.Event()
+        self.loop = asyncio.new_event_loop()
         self.stop: asyncio.Event | None = None
         self.engine: Engine | None = None
         self.error: BaseException | None = None
@@ -36,7 +40,7 @@ def running_service(
     folder: Path, registry: Registry | None = None, **settings: Any
 ) -> Iterator[Running]:
     running = Running()
-    given = {
+    settings_given = {
         "host": "127.0.0.1",
         "port": 0,
         "http_private": True,
@@ -44,7 +48,7 @@ def running_service(
         **settings,
     }
     chosen = Settings.load(
-        {"store": f"sqlite:///{folder / 'work.db'}", **given}, environ={}, directory=folder
+        {"store": f"sqlite:///{folder / 'work.db'}", **settings_given}, environ={}, directory=folder
     )
 
     async def main() -> None:

@@ -1,4 +1,6 @@
-"""Tests of FAULTS' rows are marked with their family and say what they saw; `make faults` runs them at full size.
+"""Tests of faults are marked with their family and say what they saw.
+
+`make faults` runs them at full size.
 
 @pytest.mark.fault("zombies", "SIGSTOP of an orchestrator past its lease, then SIGCONT")
 def test_...(fault: Fault) -> None:
@@ -47,9 +49,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # run in a shell's background; children would be deaf, too
+    # run in a shell's background; children would be deaf, too
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line("markers", "fault(family, done): a test of a row of FAULTS")
     config.addinivalue_line(
@@ -75,12 +76,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     processes = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     if processes > 1:
         long = [item for item in items if item.nodeid.startswith(LONG)]
-        others = [item for item in items if not item.nodeid.startswith(LONG)]
-        items[:] = deal(long, others, processes)
+        short = [item for item in items if not item.nodeid.startswith(LONG)]
+        items[:] = deal(long, short, processes)
 
 
 def pytest_collection_finish() -> None:
-    """Thousands of tests and all they import stay until the end: the collector needn't look at them each time again."""
+    """Freeze what was imported and collected, so that the garbage collector skips it.
+
+    Thousands of tests and all that they import stay until the end.
+    """
     gc.collect()
     gc.freeze()
 
@@ -91,12 +95,12 @@ def fault(request: pytest.FixtureRequest) -> Iterator[Fault]:
     assert mark is not None, "a test that takes `fault` is marked with its row"
     seed = request.config.getoption("--fault-seed") or time.time_ns() % 1_000_000
     family, done = mark.args
-    it = Fault(family, done, seed, is_full=request.config.getoption("--faults") == "full")
-    print(f"seed {it.seed}")  # noqa: T201 -- shown when the test fails
-    yield it
-    request.node.user_properties.append(("figures", it.figures))
-    request.node.user_properties.append(("others", it.others))
-    request.node.user_properties.append(("seed", it.seed))
+    row = Fault(family, done, seed, is_full=request.config.getoption("--faults") == "full")
+    print(f"seed {row.seed}")  # noqa: T201 -- shown when the test fails
+    yield row
+    request.node.user_properties.append(("figures", row.figures))
+    request.node.user_properties.append(("others", row.others))
+    request.node.user_properties.append(("seed", row.seed))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -109,7 +113,12 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 
 def _rows(reports: dict[str, list[Any]]) -> list[Row]:
-    every = [report for found in reports.values() for report in found if hasattr(report, "nodeid")]
+    every = [
+        report
+        for reports_of_kind in reports.values()
+        for report in reports_of_kind
+        if hasattr(report, "nodeid")
+    ]
     failed = {report.nodeid for report in every if getattr(report, "failed", False)}
     seconds = {
         report.nodeid: report.duration for report in every if getattr(report, "when", "") == "call"
@@ -123,8 +132,8 @@ def _rows(reports: dict[str, list[Any]]) -> list[Row]:
             green = report.nodeid not in failed
             every_row = [(family, done, said.get("figures", {})), *said.get("others", ())]
             rows += [
-                Row(family, done, green, took, said.get("seed", 0), shown)
-                for family, done, shown in every_row
+                Row(family, done, green, took, said.get("seed", 0), figures)
+                for family, done, figures in every_row
             ]
     return rows
 

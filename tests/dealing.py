@@ -14,14 +14,16 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def deal(long: Sequence[T], others: Sequence[T], processes: int) -> list[T]:
-    """All of them, so that equal parts of it begin with about as many long ones each, or with none."""
+def deal(long: Sequence[T], short: Sequence[T], processes: int) -> list[T]:
+    """Order all tests so that equal shares have about as many long ones at their beginning."""
     hands = max(1, processes // 2)
-    count, dealt, begun = len(long) + len(others), list[T](), 0
+    count = len(long) + len(short)
+    dealt = list[T]()
+    begun = 0
     for number in range(processes):
         hand = long[number // 2 :: hands] if number % 2 == 0 and number // 2 < hands else []
         part = (count - len(dealt)) // (processes - number)
         end = begun + max(0, part - len(hand))
-        dealt += [*hand, *others[begun:end]]
+        dealt += [*hand, *short[begun:end]]
         begun = end
-    return [*dealt, *others[begun:]]
+    return [*dealt, *short[begun:]]

@@ -1,4 +1,7 @@
-"""A real S3 server for the tests of one process: `rclone serve s3`, from its wheel, on a folder of its own."""
+"""A real S3 server for the tests of one process.
+
+`rclone serve s3`, from its wheel, on a folder of its own.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""A real Redis (or Valkey) and a real PostgreSQL for the tests of one process, started when the first test asks.
+"""A real Redis (or Valkey) and a real PostgreSQL for the tests of one process.
 
-`TEST_REDIS_URL` and `TEST_DATABASE_URL` name servers to use instead; what is in their databases is lost.
+They are started when the first test needs them.
+
+`TEST_REDIS_URL` and `TEST_DATABASE_URL` name servers to use instead; what is in their databases is
+lost.
 """
 
 from __future__ import annotations
@@ -58,12 +61,12 @@ def redis_url() -> str:
 
 def database_url(partitions: int = PARTITIONS) -> str:
     """A database of its own, with a current schema, empty, and a `store_id` that no other has."""
-    given = _migrated.setdefault(partitions, deque())
-    name = given.popleft() if len(given) >= REUSED_DATABASES else ""
+    reusable = _migrated.setdefault(partitions, deque())
+    name = reusable.popleft() if len(reusable) >= REUSED_DATABASES else ""
     if not name or not _emptied(name, partitions):
         _drop(name)
         name = _new_database(_template(partitions))
-    given.append(name)
+    reusable.append(name)
     with psycopg.connect(_url(name)) as connection:
         connection.execute("UPDATE meta SET value = %s WHERE key = 'store_id'", (uuid.uuid4().hex,))
     return _url(name)
@@ -117,25 +120,26 @@ def _sweep() -> None:
 
 @cache
 def _redis() -> tuple[str, int, int, int]:
-    """Its URL, and which databases are ours: the first, how many others use it too, how many there are."""
-    given = os.environ.get("TEST_REDIS_URL")
-    if not given:
+    """The URL, and which databases are ours.
+
+    The first one, how many processes use it too, how many databases there are.
+    """
+    url = os.environ.get("TEST_REDIS_URL")
+    if not url:
         server = redis_server(append_only=None, extra=("--databases", str(REDIS_DATABASES)))
         return _until_exit(server).url, 0, 1, REDIS_DATABASES
-    with redis.Redis.from_url(given) as client:
+    with redis.Redis.from_url(url) as client:
         count = int(client.config_get("databases")["databases"])
-    worker, workers = (
-        os.environ.get("PYTEST_XDIST_WORKER", "gw0"),
-        os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"),
-    )
-    return given, int(worker.removeprefix("gw")), int(workers), count
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    workers = os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")
+    return url, int(worker.removeprefix("gw")), int(workers), count
 
 
 @cache
 def _database() -> str:
-    given = os.environ.get("TEST_DATABASE_URL")
-    if given:
-        return given
+    url = os.environ.get("TEST_DATABASE_URL")
+    if url:
+        return url
     server: PostgresServer = _until_exit(postgres_server())
     return server.url
 
@@ -196,10 +200,15 @@ def _columns_of_template(partitions: int) -> list[Any]:
 
 
 def _columns(connection: psycopg.Connection) -> list[Any]:
-    """Of every table: its name, a column, the column's type. information_schema would take ten times as long."""
+    """Every table's name, with each of its columns and its type.
+
+    information_schema would take ten times as long.
+    """
     return connection.execute(
-        "SELECT relname, attname, atttypid FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid "
-        "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND attnum > 0 AND NOT attisdropped "
+        "SELECT relname, attname, atttypid FROM pg_class "
+        "JOIN pg_attribute ON attrelid = pg_class.oid "
+        "WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' "
+        "AND attnum > 0 AND NOT attisdropped "
         "ORDER BY 1, 2"
     ).fetchall()
 
@@ -219,15 +228,19 @@ def _emptied(name: str, partitions: int) -> bool:
             {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"},
         )
         connection.execute(
-            "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', server = '', seen_at = 0, "
-            "rebuilt_at = 0, rebuilt_on = ''"
+            "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', "
+            "server = '', seen_at = 0, rebuilt_at = 0, rebuilt_on = ''"
         )
         stored = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()
         return stored == [(str(partitions),)]
 
 
 def _empty(connection: psycopg.Connection, tables: set[str]) -> None:
-    """As TRUNCATE … RESTART IDENTITY does, which makes new files for every table and index, however few the rows."""
+    """Empty tables and reset sequences.
+
+    TRUNCATE … RESTART IDENTITY would make new files for every table and index, however few the
+    rows.
+    """
     for table in sorted(tables):
         (size,) = connection.execute("SELECT pg_relation_size(%s)", (table,)).fetchone() or (0,)
         if size:
@@ -235,6 +248,7 @@ def _empty(connection: psycopg.Connection, tables: set[str]) -> None:
                 f"{'TRUNCATE' if size > SMALL_TABLE_BYTES else 'DELETE FROM'} {table}".encode()
             )
     connection.execute(
-        "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) FROM pg_sequences "
+        "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, start_value, false) "
+        "FROM pg_sequences "
         "WHERE last_value IS NOT NULL"
     )

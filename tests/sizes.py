@@ -1,4 +1,6 @@
-"""How much a test does whose size is a matter of patience: a part in `make test`, all of it in `make explore`.
+"""The size of tests that could go on for as long as one likes.
+
+A part in `make test`, all of it in `make explore`.
 
     @explored
     @settings(max_examples=size(short=150, full=600))

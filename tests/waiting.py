@@ -20,9 +20,9 @@ def until_now(
     deadline = time.monotonic() + seconds
     pause = threading.Event()
     while True:
-        found = check()
-        if found:
-            return found
+        value = check()
+        if value:
+            return value
         if time.monotonic() > deadline:
             raise AssertionError(
                 f"not so after {seconds:g} s: {what or inspect.getsource(check).strip()}"

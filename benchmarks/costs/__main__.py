@@ -19,11 +19,11 @@ BULK = "in batches"
 PROFILES = {"sqlite": embedded.measure, "scaled": scaled.measure}
 
 
-def write_docs(folder: Path, found: Sequence[report.Costs], facts: Mapping[str, Any]) -> None:
+def write_docs(folder: Path, measured: Sequence[report.Costs], facts: Mapping[str, Any]) -> None:
     page = folder / "scaling.md"
     said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
-    text = put_between(page.read_text(), "bench-costs", f"{said}.\n\n{report.tables(found)}")
-    bulk = [costs for costs in found if costs.profile == "scaled" and costs.way == BULK]
+    text = put_between(page.read_text(), "bench-costs", f"{said}.\n\n{report.tables(measured)}")
+    bulk = [costs for costs in measured if costs.profile == "scaled" and costs.way == BULK]
     if bulk:
         text = put_between(text, "bench-costs, the plan", plan(bulk[0]))
     page.write_text(text)
@@ -41,25 +41,25 @@ def main() -> None:
     )
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     parser.add_argument("--docs", type=Path, help="put the tables into scaling.md of this folder")
-    asked = parser.parse_args()
-    facts = machine(asked.folder)
-    found: list[report.Costs] = []
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="penstock-costs-") as name:
+    arguments = parser.parse_args()
+    facts = machine(arguments.folder)
+    measured: list[report.Costs] = []
+    with tempfile.TemporaryDirectory(dir=arguments.folder, prefix="penstock-costs-") as name:
         Path(name).chmod(0o711)
-        for profile in asked.profile:
+        for profile in arguments.profile:
             for way in CLIENTS:
-                found.append(PROFILES[profile](Path(name), way, asked.executions))
+                measured.append(PROFILES[profile](Path(name), way, arguments.executions))
                 print(
-                    f"**{report.TITLES[profile]}, {way}**\n\n{report.table(found[-1])}\n",
+                    f"**{report.TITLES[profile]}, {way}**\n\n{report.table(measured[-1])}\n",
                     flush=True,
                 )
-    print(report.tables(found))
-    if asked.json:
-        asked.json.write_text(
-            json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n"
+    print(report.tables(measured))
+    if arguments.json:
+        arguments.json.write_text(
+            json.dumps(report.as_data(measured, facts), indent=2, ensure_ascii=False) + "\n"
         )
-    if asked.docs:
-        write_docs(asked.docs, found, facts)
+    if arguments.docs:
+        write_docs(arguments.docs, measured, facts)
 
 
 if __name__ == "__main__":

@@ -72,10 +72,10 @@ class Clock:
         setattr(owner, name, functools.wraps(inner)(timed))
 
     def _function(self, inner: Callable[..., Any], part: str) -> Callable[..., Any]:
-        def timed(*arguments: Any, **more: Any) -> Any:
+        def timed(*arguments: Any, **named: Any) -> Any:
             self.enter(part)
             try:
-                return inner(*arguments, **more)
+                return inner(*arguments, **named)
             finally:
                 self.leave()
 
@@ -84,8 +84,8 @@ class Clock:
     def _coroutine(
         self, inner: Callable[..., Coroutine[Any, Any, Any]], part: str
     ) -> Callable[..., Any]:
-        async def timed(*arguments: Any, **more: Any) -> Any:
-            return await self._stepped(inner(*arguments, **more), part)
+        async def timed(*arguments: Any, **named: Any) -> Any:
+            return await self._stepped(inner(*arguments, **named), part)
 
         return timed
 

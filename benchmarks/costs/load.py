@@ -66,8 +66,8 @@ class Timed:
         """Microseconds by part."""
         self._process.terminate()
         self._process.communicate()
-        found: dict[str, float] = json.loads(self._file.read_text())
-        return found
+        micros: dict[str, float] = json.loads(self._file.read_text())
+        return micros
 
 
 @contextmanager
@@ -85,7 +85,10 @@ def processes(
 
 
 async def submit(address: str, way: str, executions: int, before: Callable[[], None]) -> None:
-    """So many diamonds, until all of them have ended; `before` is called when the first few have warmed everything."""
+    """Submit `executions` diamonds, and wait until all of them have ended.
+
+    `before` is called when the first few have warmed everything up.
+    """
     async with aiohttp.ClientSession(address, connector=aiohttp.TCPConnector(limit=0)) as session:
         load = Load(session)
         await load.prepare()

@@ -45,14 +45,14 @@ COMMON: list[tuple[Any, str, str]] = [
 
 def entries() -> list[tuple[Any, str, str]]:
     """Class, method and part."""
-    found = list(COMMON)
-    found += [
+    timed_calls = list(COMMON)
+    timed_calls += [
         *_of_store(SqliteHotStore, MemoryTaskQueue),
         *_of_store(RedisHotStore, RedisTaskQueue),
     ]
-    found += [(Writer, "_write", "commit"), (SqliteHotStore, "append_now", "inbox")]
+    timed_calls += [(Writer, "_write", "commit"), (SqliteHotStore, "append_now", "inbox")]
     return [
-        *found,
+        *timed_calls,
         (HttpToolsProtocol, "data_received", "api"),
         (RequestResponseCycle, "run_asgi", "api"),
     ]

@@ -41,6 +41,7 @@ def plan(costs: Costs) -> str:
     ]
     in_postgres = costs.sizes[IN_POSTGRES]
     flows.append(
-        f"| {IN_POSTGRES} | {in_postgres:,.0f} | {in_postgres * GOAL / 1e9:.2f} GB/s, {in_postgres * GOAL * DAY / 1e12:,.0f} TB a day |"
+        f"| {IN_POSTGRES} | {in_postgres:,.0f} | {in_postgres * GOAL / 1e9:.2f} GB/s, "
+        f"{in_postgres * GOAL * DAY / 1e12:,.0f} TB a day |"
     )
     return "\n".join([*rows, "", "| | bytes per task | at that rate |", "|---|--:|--:|", *flows])

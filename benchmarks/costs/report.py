@@ -24,10 +24,10 @@ class Costs:
     """Bytes by what they are."""
 
     def part(self, part: str) -> float:
-        return sum(spent for (_, each), spent in self.micros.items() if each == part)
+        return sum(spent for (_, name), spent in self.micros.items() if name == part)
 
     def host(self, host: str) -> float:
-        return sum(spent for (each, _), spent in self.micros.items() if each == host)
+        return sum(spent for (name, _), spent in self.micros.items() if name == host)
 
     @property
     def total(self) -> float:
@@ -36,10 +36,10 @@ class Costs:
 
 def table(costs: Costs) -> str:
     """A line for each part, a column for each process."""
-    hosts = [host for host in HOSTS if any(each == host for each, _ in costs.micros)]
+    hosts = [host for host in HOSTS if any(name == host for name, _ in costs.micros)]
     rows = [f"| CPU µs per task | {' | '.join(hosts)} | sum |", f"|---|{'--:|' * (len(hosts) + 1)}"]
     for part in PARTS:
-        if any(each == part for _, each in costs.micros):
+        if any(name == part for _, name in costs.micros):
             cells = [_figure(costs.micros.get((host, part))) for host in hosts]
             rows.append(f"| {part} | {' | '.join(cells)} | {costs.part(part):.1f} |")
     sums = " | ".join(f"{costs.host(host):.1f}" for host in hosts)
@@ -63,10 +63,10 @@ def sizes(all_costs: Sequence[Costs]) -> str:
     return "\n".join(rows)
 
 
-def tables(found: Sequence[Costs]) -> str:
+def tables(measured: Sequence[Costs]) -> str:
     parts: list[str] = []
-    for profile in dict.fromkeys(costs.profile for costs in found):
-        mine = [costs for costs in found if costs.profile == profile]
+    for profile in dict.fromkeys(costs.profile for costs in measured):
+        mine = [costs for costs in measured if costs.profile == profile]
         parts += [
             f"**{TITLES[profile]}, submitted {costs.way}**\n\n{table(costs)}" for costs in mine
         ]
@@ -74,7 +74,7 @@ def tables(found: Sequence[Costs]) -> str:
     return "\n\n".join(parts)
 
 
-def as_data(found: Sequence[Costs], facts: Mapping[str, Any]) -> dict[str, Any]:
+def as_data(measured: Sequence[Costs], facts: Mapping[str, Any]) -> dict[str, Any]:
     rows = [
         {
             "profile": costs.profile,
@@ -83,6 +83,6 @@ def as_data(found: Sequence[Costs], facts: Mapping[str, Any]) -> dict[str, Any]:
             "bytes": dict(costs.sizes),
             "micros": {f"{host}/{part}": spent for (host, part), spent in costs.micros.items()},
         }
-        for costs in found
+        for costs in measured
     ]
     return {"machine": dict(facts), "costs": rows}

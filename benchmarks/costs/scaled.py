@@ -39,7 +39,8 @@ class Watch:
     """What both servers have done since the first call of `begin`."""
 
     def __init__(self, redis: RedisServer, postgres: PostgresServer) -> None:
-        self._redis, self._postgres = psutil.Process(redis.pid), psutil.Process(postgres.pid)
+        self._redis = psutil.Process(redis.pid)
+        self._postgres = psutil.Process(postgres.pid)
         self._calls = redis_client.Redis.from_url(redis.url)
         self._rows = psycopg.connect(f"{postgres.url}?application_name=costs", autocommit=True)
         self._digests = {
@@ -55,35 +56,40 @@ class Watch:
 
     def _now(self) -> dict[str, Any]:
         info = self._calls.info("everything")
-        found = {"redis": cpu_seconds(self._redis), "backends": self._backends(), "wal": self._row(
-            "SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"), "tables": self._row(
-            "SELECT pg_total_relation_size('executions') + pg_total_relation_size('archives')")}  # fmt: skip
+        figures = {
+            "redis": cpu_seconds(self._redis),
+            "backends": self._backends(),
+            "wal": self._row("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"),
+            "tables": self._row(
+                "SELECT pg_total_relation_size('executions') + pg_total_relation_size('archives')"
+            ),
+        }
         names = {
             "to Redis": "total_net_input_bytes",
             "from Redis": "total_net_output_bytes",
             "append-only file": "aof_current_size",
         }
-        return {**found, **{name: int(info.get(key, 0)) for name, key in names.items()}}
+        return {**figures, **{name: int(info.get(key, 0)) for name, key in names.items()}}
 
     def _row(self, statement: str) -> int:
-        found = self._rows.execute(statement).fetchone()
-        assert found is not None
-        return int(found[0])
+        row = self._rows.execute(statement).fetchone()
+        assert row is not None
+        return int(row[0])
 
     def _backends(self) -> dict[str, float]:
         """CPU seconds by whose connections they are; what serves nobody is the rest."""
         names = dict(
             self._rows.execute("SELECT pid, application_name FROM pg_stat_activity").fetchall()
         )
-        found: defaultdict[str, float] = defaultdict(float)
+        seconds: defaultdict[str, float] = defaultdict(float)
         for process in self._postgres.children():
             try:
-                found[
+                seconds[
                     BACKENDS.get(names.get(process.pid, ""), names.get(process.pid) or "rest")
                 ] += cpu_seconds(process)
             except psutil.NoSuchProcess:
                 continue
-        return found
+        return seconds
 
     def until_archived(self) -> None:
         end = time.monotonic() + PATIENCE_SECONDS
@@ -112,8 +118,8 @@ class Watch:
         return micros, {title: (now[name] - before[name]) / tasks for name, title in names.items()}
 
     def _by_part(self) -> dict[str, float]:
-        """Microseconds of commands, without reading them from and writing answers to connections."""
-        found: defaultdict[str, float] = defaultdict(float)
+        """Microseconds that commands took, without reading requests and writing replies."""
+        micros: defaultdict[str, float] = defaultdict(float)
         for entry in self._calls.slowlog_get(LOG_LENGTH):
             words = entry["command"].split(b" ", 4)
             name = words[0].decode().upper()
@@ -126,9 +132,9 @@ class Watch:
                 part = SCRIPTS.get(called, "archive" if b" taken " in entry["command"] else "rest")
             else:
                 part = CALLS.get(name, "rest")
-            found[part] += entry["duration"]
-        found.pop("rest", None)  # what is left of the process's CPU
-        return found
+            micros[part] += entry["duration"]
+        micros.pop("rest", None)  # what is left of the process's CPU
+        return micros
 
 
 def measure(folder: Path, way: str, executions: int) -> Costs:

@@ -1,1 +1,4 @@
-"""Does a task cost more in a large DAG, beside many active or finished executions, or with large values?"""
+"""How the cost of a task grows.
+
+With the size of the DAG, the number of active and finished executions, and the size of values.
+"""

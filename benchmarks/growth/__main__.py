@@ -1,4 +1,7 @@
-"""`python -m benchmarks.growth`: time per task by DAG size, active and finished executions, and payload size."""
+"""`python -m benchmarks.growth`: how time per task grows.
+
+By DAG size, active executions, finished executions and payload size.
+"""
 
 from __future__ import annotations
 
@@ -42,18 +45,24 @@ SCALED_NODES_MAX = 10_000
 def by_size(
     side: Side, work: str, sizes: Sequence[int], rounds: int, count: int = 1
 ) -> list[Point]:
-    """One store, documents of several sizes in turn; the smallest is what others are compared with."""
+    """Measure documents of several sizes on one store, in turn.
+
+    The smallest is what the others are compared with.
+    """
     runs = in_turn(
         [partial(side.ask, do="run", work=work, size=size, count=count) for size in sizes], rounds
     )
     return [
-        Point(size, medians(found), ratios(runs[0], found, ["wall"]))
-        for size, found in zip(sizes, runs, strict=True)
+        Point(size, medians(figures), ratios(runs[0], figures, ["wall"]))
+        for size, figures in zip(sizes, runs, strict=True)
     ]
 
 
 def calm_down() -> None:
-    """What the filling set going comes to an end: every execution that has changed is copied to PostgreSQL once."""
+    """Wait until the work that filling caused has ended.
+
+    Every execution that has changed is copied to PostgreSQL once.
+    """
     end = time.monotonic() + CALM_SECONDS
     while psutil.cpu_percent(interval=3) > CALM_PERCENT and time.monotonic() < end:
         pass
@@ -80,21 +89,23 @@ def by_fill(empty: Side, full: Side, kind: str, to: Sequence[int], sizes: Sizes)
 
 
 def measure(profile: str, sizes: Sizes, folder: Path, only: str) -> dict[str, list[Point]]:
-    found: dict[str, list[Point]] = {}
+    points_by_kind: dict[str, list[Point]] = {}
     nodes_max = SCALED_NODES_MAX if profile == "scaled" else max(sizes.nodes)
     if only in "nodes payload":
         with sides(profile, folder, 1) as (side,):
             probe(side, sizes.diamonds, sizes.hops)  # nobody is measured on its first work
             nodes = [size for size in sizes.nodes if size <= nodes_max]
-            found["nodes"] = by_size(side, "layers", nodes, min(3, sizes.rounds))
-            found["payload"] = by_size(side, "payload", sizes.payload, sizes.rounds, sizes.pairs)
+            points_by_kind["nodes"] = by_size(side, "layers", nodes, min(3, sizes.rounds))
+            points_by_kind["payload"] = by_size(
+                side, "payload", sizes.payload, sizes.rounds, sizes.pairs
+            )
     for kind, to in (("active", sizes.active), ("finished", sizes.finished)):
         if only in kind:
             with sides(profile, folder, 2) as (empty, full):
                 for side in (empty, full):
                     probe(side, sizes.diamonds, sizes.hops)
-                found[kind] = by_fill(empty, full, kind, to, sizes)
-    return found
+                points_by_kind[kind] = by_fill(empty, full, kind, to, sizes)
+    return points_by_kind
 
 
 def arguments() -> argparse.Namespace:
@@ -117,24 +128,24 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    asked = arguments()
-    sizes = QUICK if asked.quick else Sizes()
-    if asked.rounds:
-        sizes = sizes._replace(rounds=asked.rounds)
-    facts: dict[str, Any] = machine(asked.folder)
-    found: dict[str, dict[str, list[Point]]] = {}
-    with tempfile.TemporaryDirectory(dir=asked.folder, prefix="penstock-growth-") as name:
+    options = arguments()
+    sizes = QUICK if options.quick else Sizes()
+    if options.rounds:
+        sizes = sizes._replace(rounds=options.rounds)
+    facts: dict[str, Any] = machine(options.folder)
+    grown: dict[str, dict[str, list[Point]]] = {}
+    with tempfile.TemporaryDirectory(dir=options.folder, prefix="penstock-growth-") as name:
         Path(name).chmod(0o711)
-        for profile in asked.profile:
+        for profile in options.profile:
             print(f"{profile}:", flush=True)
-            found[profile] = measure(profile, sizes, Path(name), asked.only)
-    print("\n" + report.tables(found))
-    if asked.json:
-        asked.json.write_text(
-            json.dumps(report.as_data(found, facts), indent=2, ensure_ascii=False) + "\n"
+            grown[profile] = measure(profile, sizes, Path(name), options.only)
+    print("\n" + report.tables(grown))
+    if options.json:
+        options.json.write_text(
+            json.dumps(report.as_data(grown, facts), indent=2, ensure_ascii=False) + "\n"
         )
-    if asked.docs:
-        report.write_docs(asked.docs, found, facts)
+    if options.docs:
+        report.write_docs(options.docs, grown, facts)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Finished executions, written straight into the stores: copies of one that the engine has run and archived itself."""
+"""Finished executions, written straight into the stores.
+
+They are copies of one that the engine has run and archived itself.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,9 @@ from penstock.stores.postgres.intents import COLUMNS, TYPES
 CHUNK = 20_000
 PER_SECOND = 10_000
 LONG_AGO_SECONDS = 40 * 3600
-"""A copy is so much older than its model, and each of a million copies a tenth of a second younger
-than the last.
+"""How much older the first copy is than its model.
+
+Each of a million copies is a tenth of a second younger than the last.
 """
 STEP = 1000
 Row = tuple[Any, ...]
@@ -37,8 +41,8 @@ def fill_sqlite(path: Path, model: str, first: int, last: int) -> None:
     connection.row_factory = sqlite3.Row
     row = dict(connection.execute("SELECT * FROM executions WHERE id = ?", (model,)).fetchone())
     changes = [
-        each[0]
-        for each in connection.execute(
+        model_change[0]
+        for model_change in connection.execute(
             "SELECT change FROM changes WHERE n = ? ORDER BY id", (row["n"],)
         )
     ]
@@ -73,14 +77,17 @@ def _copied(row: dict[str, Any], model: str, number: int) -> tuple[dict[str, Any
 
 
 def fill_postgres(database: str, model: str, first: int, last: int, partitions: int) -> None:
-    """As `fill_sqlite`, by COPY: rows of `executions` and of `archives`, as the archiver leaves them."""
+    """As `fill_sqlite`, by COPY.
+
+    Rows of `executions` and of `archives`, as the archiver leaves them.
+    """
     columns = ["n", "started_at", "ended_at", *COLUMNS.split(", ")]
     types = ["int8", "float8", "float8", *TYPES]
     with psycopg.connect(database, autocommit=True) as connection:
         select = sql.SQL("SELECT {} FROM executions WHERE id = %s").format(_names(columns))
-        found = connection.execute(select, (model,), binary=True).fetchone()
-        assert found is not None
-        row = dict(zip(columns, found, strict=True))
+        model_row = connection.execute(select, (model,), binary=True).fetchone()
+        assert model_row is not None
+        row = dict(zip(columns, model_row, strict=True))
         archive = connection.execute(
             "SELECT revision, generation, changes FROM archives WHERE n = %s",
             (row["n"],),
@@ -109,11 +116,11 @@ def fill_postgres(database: str, model: str, first: int, last: int, partitions: 
 def _reserve(connection: psycopg.Connection[Row], count: int) -> int:
     """The first of so many numbers that nobody else will be given."""
     sequence = "pg_get_serial_sequence('executions', 'n')"
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT setval({sequence}, nextval({sequence}) + %s)", (count,)
     ).fetchone()
-    assert found is not None
-    return int(found[0]) - count
+    assert row is not None
+    return int(row[0]) - count
 
 
 def _executions(

@@ -69,34 +69,35 @@ def _role(name: str) -> str:
     return {"postgres": "PostgreSQL", "redis": "Redis"}.get(name, name.rstrip("0123456789"))
 
 
-def tables(found: Grown) -> str:
+def tables(measured: Grown) -> str:
     parts: list[str] = []
     for kind, title in TITLES.items():
-        for profile, kinds in found.items():
+        for profile, kinds in measured.items():
             if kinds.get(kind):
                 parts.append(f"**{PROFILES[profile]}, by {title}**\n\n{table(kind, kinds[kind])}")
-    return "\n\n".join([*parts, verdict(found)])
+    return "\n\n".join([*parts, verdict(measured)])
 
 
-def verdict(found: Grown) -> str:
+def verdict(measured: Grown) -> str:
     """The largest of each ratio at the largest size, against what is wanted."""
     said: list[str] = []
-    for profile, kinds in found.items():
+    for profile, kinds in measured.items():
         for kind in ("active", "finished"):
             if kinds.get(kind):
                 point = kinds[kind][-1]
                 within = max(point.ratios.values()) <= LIMIT
-                told = f"{point.size:,} {TITLES[kind]}: {ratios_text(point)}"
+                ratios = f"{point.size:,} {TITLES[kind]}: {ratios_text(point)}"
                 said.append(
-                    f"- {PROFILES[profile]}, {told} (at most × {LIMIT}: {'yes' if within else 'NO'})."
+                    f"- {PROFILES[profile]}, {ratios} "
+                    f"(at most × {LIMIT}: {'yes' if within else 'NO'})."
                 )
     return "\n".join(said)
 
 
-def chart(kind: str, found: Grown) -> str:
+def chart(kind: str, measured: Grown) -> str:
     named = {
         PROFILES[profile]: [(point.size, point.micros["wall"]) for point in kinds[kind]]
-        for profile, kinds in found.items()
+        for profile, kinds in measured.items()
         if kinds.get(kind)
     }
     return lines(
@@ -104,28 +105,28 @@ def chart(kind: str, found: Grown) -> str:
     )
 
 
-def part(found: Grown, facts: Mapping[str, Any]) -> str:
+def part(measured: Grown, facts: Mapping[str, Any]) -> str:
     said = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in facts.items())
     pictures = [
         f"![{TITLES[kind]}]({IMAGES}/{kind}.svg)"
         for kind in TITLES
-        if any(k.get(kind) for k in found.values())
+        if any(k.get(kind) for k in measured.values())
     ]
-    return "\n\n".join([f"{said}.", tables(found), *pictures])
+    return "\n\n".join([f"{said}.", tables(measured), *pictures])
 
 
-def as_data(found: Grown, facts: Mapping[str, Any]) -> dict[str, Any]:
+def as_data(measured: Grown, facts: Mapping[str, Any]) -> dict[str, Any]:
     grown = {
         profile: {kind: [asdict(point) for point in points] for kind, points in kinds.items()}
-        for profile, kinds in found.items()
+        for profile, kinds in measured.items()
     }
     return {"machine": dict(facts), "grown": grown}
 
 
-def write_docs(folder: Path, found: Grown, facts: Mapping[str, Any]) -> None:
+def write_docs(folder: Path, measured: Grown, facts: Mapping[str, Any]) -> None:
     page = folder / "scaling.md"
-    page.write_text(put_between(page.read_text(), "bench-growth", part(found, facts)))
+    page.write_text(put_between(page.read_text(), "bench-growth", part(measured, facts)))
     (folder / IMAGES).mkdir(parents=True, exist_ok=True)
     for kind in TITLES:
-        if any(kinds.get(kind) for kinds in found.values()):
-            (folder / IMAGES / f"{kind}.svg").write_text(chart(kind, found))
+        if any(kinds.get(kind) for kinds in measured.values()):
+            (folder / IMAGES / f"{kind}.svg").write_text(chart(kind, measured))

@@ -17,8 +17,9 @@ from typing import Any
 
 Found = dict[str, float]
 BETWEEN = ("wall", "cpu", "hop")
-"""What ratios are made of: µs per task of many diamonds at once, CPU and wall, and µs per node of a
-chain.
+"""The figures that ratios are computed from.
+
+µs per task of many diamonds at once, CPU and wall, and µs per node of a chain.
 """
 
 
@@ -58,21 +59,32 @@ def sides(profile: str, folder: Path, count: int) -> Iterator[list[Side]]:
 
 
 def probe(side: Side, diamonds: int, hops: int) -> Found:
-    """The fixed work, whatever else the store holds: CPU by process, and the three figures of `BETWEEN`."""
+    """Measure the fixed work, whatever else the store holds.
+
+    CPU by process, and the three figures of `BETWEEN`.
+    """
     many = side.ask(do="run", work="diamonds", count=diamonds)
-    one = side.ask(do="run", work="chain", size=hops)
+    single = side.ask(do="run", work="chain", size=hops)
     by_process = {name: used for name, used in many.items() if name not in ("wall", "client")}
-    return {"wall": many["wall"], "cpu": sum(by_process.values()), "hop": one["wall"], **by_process}
+    return {
+        "wall": many["wall"],
+        "cpu": sum(by_process.values()),
+        "hop": single["wall"],
+        **by_process,
+    }
 
 
 def in_turn(measures: Sequence[Callable[[], Found]], rounds: int) -> list[list[Found]]:
-    """Each of them once per round, forwards and backwards by turns: what slows down slowly slows down all alike."""
-    found: list[list[Found]] = [[] for _ in measures]
+    """Run each side once per round, forwards and backwards by turns.
+
+    A machine that slows down over time then slows all of them down alike.
+    """
+    figures: list[list[Found]] = [[] for _ in measures]
     for number in range(rounds):
         order = range(len(measures)) if number % 2 == 0 else reversed(range(len(measures)))
         for index in order:
-            found[index].append(measures[index]())
-    return found
+            figures[index].append(measures[index]())
+    return figures
 
 
 def medians(runs: Sequence[Found]) -> Found:

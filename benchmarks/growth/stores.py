@@ -31,14 +31,17 @@ class Subject(Protocol):
 
 class Embedded:
     def __init__(self, engine: penstock.Engine, path: Path) -> None:
-        self._engine, self._path = engine, path
+        self._engine = engine
+        self._path = path
 
     async def run(self, document: Document, count: int) -> Found:
         await self._engine.plan_for(document)
-        began, loop, all_threads = time.perf_counter(), time.thread_time(), time.process_time()
+        began = time.perf_counter()
+        loop = time.thread_time()
+        all_threads = time.process_time()
         handles = await self._engine.start_many(document, [None] * count)
         results = await asyncio.gather(*(handle.result() for handle in handles))
-        found = (
+        figures = (
             time.perf_counter() - began,
             time.thread_time() - loop,
             time.process_time() - all_threads,
@@ -46,16 +49,15 @@ class Embedded:
         assert all(result.completed for result in results), "not every execution completed"
         micros = 1e6 / (count * len(document["nodes"]))
         return {
-            "wall": found[0] * micros,
-            "loop": found[1] * micros,
-            "writer": (found[2] - found[1]) * micros,
+            "wall": figures[0] * micros,
+            "loop": figures[1] * micros,
+            "writer": (figures[2] - figures[1]) * micros,
         }
 
     async def start(self, document: Document, count: int) -> None:
         await self._engine.plan_for(document)
-        self._engine.worker.queues.discard(
-            tasks.NOBODY
-        )  # the embedded worker serves whatever a workflow names
+        # the embedded worker serves whatever a workflow names
+        self._engine.worker.queues.discard(tasks.NOBODY)
         await submit(self._engine.service.submissions, await self._engine.plan_for(document), count)
 
     async def waiting(self) -> tuple[int, int]:
@@ -77,49 +79,53 @@ class Embedded:
 
 
 class Scaled:
-    def __init__(self, it: Bench, database: str) -> None:
-        self._it, self._database = it, database
+    def __init__(self, running: Bench, database: str) -> None:
+        self._bench = running
+        self._database = database
 
     async def run(self, document: Document, count: int) -> Found:
         own = time.process_time()
-        found = await self._it.run(document, count)
+        figures = await self._bench.run(document, count)
         own = (time.process_time() - own) / (count * len(document["nodes"])) * 1e6
         cpu = {
             name.removesuffix("_us_per_task"): used
-            for name, used in found.items()
+            for name, used in figures.items()
             if "_us_" in name
         }
-        return {"wall": 1e6 / found["tasks_per_second"], "client": own, **cpu}
+        return {"wall": 1e6 / figures["tasks_per_second"], "client": own, **cpu}
 
     async def start(self, document: Document, count: int) -> None:
-        service = self._it.service
+        service = self._bench.service
         await submit(service.submissions, await service.workflows.plan(document), count)
 
     async def waiting(self) -> tuple[int, int]:
-        stores = self._it.stores
+        stores = self._bench.stores
         keys = [f"penstock:{{{partition}}}:timers" for partition in range(stores.hot.partitions)]
         timers = [await stores.server.main.call("ZCARD", key) for key in keys]
         return (await stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], sum(timers)
 
     async def wait_copied(self) -> None:
-        """Until every active execution has been copied into PostgreSQL: that happens once, and isn't what is asked."""
+        """Wait until every active execution has been copied into PostgreSQL.
+
+        That happens once, and isn't what is measured.
+        """
         unheard = "SELECT count(*) FROM executions WHERE state = 'RUNNING' AND generation = 0"
         await until(lambda: self._none(unheard))
-        await self._it.stores.cold.database.change("VACUUM ANALYZE executions")
+        await self._bench.stores.cold.database.change("VACUUM ANALYZE executions")
 
     async def _none(self, statement: str) -> bool:
-        return not (await self._it.stores.cold.database.rows(statement))[0][0]
+        return not (await self._bench.stores.cold.database.rows(statement))[0][0]
 
     async def fill(self, model: str, first: int, last: int) -> None:
-        partitions = self._it.stores.hot.partitions
+        partitions = self._bench.stores.hot.partitions
         await asyncio.to_thread(
             filling.fill_postgres, self._database, model, first, last, partitions
         )
 
     async def one(self) -> str:
-        plan = await self._it.service.workflows.plan(diamond())
-        ids = await self._it.service.submissions.submit_many(plan, [None], {})
-        await self._it.archived(ids)
+        plan = await self._bench.service.workflows.plan(diamond())
+        ids = await self._bench.service.submissions.submit_many(plan, [None], {})
+        await self._bench.archived(ids)
         return ids[0]
 
 

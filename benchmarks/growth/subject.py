@@ -1,9 +1,10 @@
-"""A store in a process of its own, that is filled and measured on command: `python -m benchmarks.growth.subject`.
+"""`python -m benchmarks.growth.subject`: a store in its own process, measured on command.
 
-`subject sqlite FOLDER` or `subject scaled FOLDER`. Each line that it is given is an order in JSON, and each is answered
-with one: `{"do": "active", "to": 1000}` and `{"do": "finished", "to": 1000}` fill the store up to so many executions,
-`{"do": "run", "work": "layers", "size": 100, "count": 1}` measures. A process for each store, so that two of them share
-neither a cache nor a garbage collector.
+`subject sqlite FOLDER` or `subject scaled FOLDER`. Each line that it is given is an order in JSON,
+and each is answered with one: `{"do": "active", "to": 1000}` and `{"do": "finished", "to": 1000}`
+fill the store up to so many executions, `{"do": "run", "work": "layers", "size": 100, "count": 1}`
+measures. A process for each store, so that two of them share neither a cache nor a garbage
+collector.
 """
 
 from __future__ import annotations
@@ -92,8 +93,8 @@ async def opened(profile: str, folder: Path) -> AsyncIterator[Subject]:
         }
         with roles(settings, 1, 1) as processes:
             everything = {**processes, "redis": redis.pid, "postgres": postgres.pid}
-            async with bench(redis.url, postgres.url, everything) as it:
-                yield Scaled(it, postgres.url)
+            async with bench(redis.url, postgres.url, everything) as running:
+                yield Scaled(running, postgres.url)
 
 
 async def serve(profile: str, folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""`python -m benchmarks.peers`: the same work on Penstock and on its peers, one after another on this machine."""
+"""`python -m benchmarks.peers`: the same work on Penstock and on its peers.
+
+They run one after another on this machine.
+"""
 
 from __future__ import annotations
 
@@ -73,12 +76,12 @@ def row_of(peer: Peer, name: str, lines: list[dict[str, Any]]) -> Row:
 
 
 def charts(rows: list[Row]) -> dict[str, str]:
-    found, drawn = found_of(rows), {}
+    row_by_key, drawn = found_of(rows), {}
     for name, workload in WORKLOADS.items():
         items = [
             (peer.title, row.median, figure(row.median), peer.is_penstock)
             for peer in PEERS
-            if (row := found.get((peer.name, name))) and row.values
+            if (row := row_by_key.get((peer.name, name))) and row.values
         ]
         better = "more" if workload.is_rate else "less"
         if items:

@@ -1,9 +1,12 @@
-"""The same work on Airflow 3 with PostgreSQL and the local executor, a line of JSON for each workload.
+"""The same work on Airflow 3 with PostgreSQL and the local executor.
+
+Prints a line of JSON for each workload.
 
 In an environment of its own (`pip install apache-airflow psycopg2-binary asyncpg`):
-`python benchmarks/peers/airflow_dag.py postgresql://… [WORKLOAD …]`. Scheduler, DAG processor and API server are
-processes, as in every Airflow; a task is a process, too. Runs are asked for over its API; their times are those that
-Airflow recorded.
+`python benchmarks/peers/airflow_dag.py postgresql://… [WORKLOAD …]`.
+
+Scheduler, DAG processor and API server are processes, as in every Airflow; a task is a process,
+too. Runs are requested over its API; their times are those that Airflow recorded.
 """
 
 from __future__ import annotations
@@ -31,8 +34,9 @@ from yardstick import FAN, LIGHT_SECONDS, Measured, answer, bare
 
 CHAIN, DIAMONDS, SUBMISSIONS, LIGHT = 10, 5, 3, 5
 DEPTH, WIDTH = 2, 10
-"""Of 100 hops, 500 diamonds, 20 submissions, 40 light tasks and 100 × 100 nodes: a task takes
-seconds here.
+"""Smaller workloads than the others have, because a task takes seconds here.
+
+The others have 100 hops, 500 diamonds, 20 submissions, 40 light tasks and 100 × 100 nodes.
 """
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.1
@@ -90,7 +94,8 @@ made("light", lambda: in_sequence({LIGHT}, light))
 
 class Airflow:
     def __init__(self, database: str, port: int) -> None:
-        self._database, self._address = database, f"http://127.0.0.1:{port}"
+        self._database = database
+        self._address = f"http://127.0.0.1:{port}"
         self._headers: dict[str, str] = {}
 
     def log_in(self) -> None:
@@ -137,8 +142,8 @@ class Airflow:
         raise SystemExit("Airflow isn't ready")
 
     def _time(self, statement: str, name: str) -> float:
-        found: datetime = self._rows(statement, name)[0][0]
-        return found.timestamp()
+        at: datetime = self._rows(statement, name)[0][0]
+        return at.timestamp()
 
     def _rows(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
         with closing(psycopg2.connect(self._database)) as connection, connection.cursor() as cursor:
@@ -153,11 +158,11 @@ class Airflow:
             return json.load(reply)
 
 
-def work_of(it: Airflow) -> dict[str, Callable[[], Measured]]:
+def work_of(airflow: Airflow) -> dict[str, Callable[[], Measured]]:
     def timed(dag: str, units: int, count: int = 1, scale: float = 1.0) -> Callable[[], Measured]:
         def run() -> Measured:
             began = time.time()
-            return Measured((it.ended_at(it.run(dag, count)) - began) * scale, units)
+            return Measured((airflow.ended_at(airflow.run(dag, count)) - began) * scale, units)
 
         return run
 
@@ -165,7 +170,7 @@ def work_of(it: Airflow) -> dict[str, Callable[[], Measured]]:
         waits = []
         for _ in range(SUBMISSIONS):
             began = time.time()
-            waits.append(it.began_at(it.run("single")[0]) - began)
+            waits.append(airflow.began_at(airflow.run("single")[0]) - began)
         return Measured(statistics.median(waits) * SUBMISSIONS, SUBMISSIONS)
 
     def light() -> Measured:
@@ -225,9 +230,9 @@ def running(database: str, folder: Path) -> Iterator[Airflow]:
     parts = [["api-server", "--workers", "1"], ["scheduler"], ["dag-processor"]]
     started = [subprocess.Popen([*airflow, *part], **quiet) for part in parts]
     try:
-        it = Airflow(database, port)
-        it.wait_for_dags()
-        yield it
+        client = Airflow(database, port)
+        client.wait_for_dags()
+        yield client
     finally:
         for process in started:
             process.terminate()
@@ -239,10 +244,10 @@ def main() -> None:
     database, *names = sys.argv[1:]
     with (
         tempfile.TemporaryDirectory(prefix="airflow-") as folder,
-        running(database, Path(folder)) as it,
+        running(database, Path(folder)) as airflow,
     ):
-        it.run("single")  # warm
-        answer(version("apache-airflow"), work_of(it), names)
+        airflow.run("single")  # warm
+        answer(version("apache-airflow"), work_of(airflow), names)
 
 
 if __name__ == "__main__":

@@ -85,7 +85,8 @@ PEERS = (
         "celery",
         "Celery, Redis",
         "celery_redis",
-        "up to 1 s of messages and results (AOF everysec); a task that runs when its worker dies is lost too "
+        "up to 1 s of messages and results (AOF everysec); a task that runs when its worker "
+        "dies is lost too "
         "(acknowledged before it runs, the default)",
         "redis",
         EVERYSEC,
@@ -105,7 +106,8 @@ PEERS = (
         "prefect",
         "Prefect 3, SQLite",
         "prefect_flow",
-        "where a flow was: states are reported to a server on SQLite, and a flow starts again from its beginning",
+        "where a flow was: states are reported to a server on SQLite, and a flow starts again "
+        "from its beginning",
         "folder",
         SQLITE,
         ("prefect>=3", "fastapi==0.139.*"),
@@ -114,7 +116,8 @@ PEERS = (
         "dagster",
         "Dagster, SQLite",
         "dagster_graph",
-        "the run that is under way: its events are in SQLite, and it is started again by hand from its failed ops",
+        "the run that is under way: its events are in SQLite, and it is started again by hand "
+        "from its failed ops",
         "folder",
         SQLITE,
         ("dagster",),
@@ -123,7 +126,8 @@ PEERS = (
         "airflow",
         "Airflow 3, PostgreSQL",
         "airflow_dag",
-        "the tasks that run: its states are in PostgreSQL, and a task that is lost is run again by its retries",
+        "the tasks that run: its states are in PostgreSQL, and a task that is lost is run again "
+        "by its retries",
         "postgres",
         ALWAYS,
         ("apache-airflow>=3", "psycopg2-binary", "asyncpg"),

@@ -1,8 +1,11 @@
-"""The same work on Celery with Redis as broker and result backend, a line of JSON for each workload.
+"""The same work on Celery with Redis as broker and result backend.
 
-In an environment of its own (`pip install 'celery[redis]'`), beside `python -m benchmarks.scaled`, on a Redis with
-AOF everysec: `python benchmarks/peers/celery_redis.py redis://… [WORKLOAD …]`. One worker with as many processes as
-there are cores. Tasks are acknowledged before they run, which is Celery's default and its fastest.
+Prints a line of JSON for each workload.
+
+In an environment of its own (`pip install 'celery[redis]'`), beside `python -m benchmarks.scaled`,
+on a Redis with AOF everysec: `python benchmarks/peers/celery_redis.py redis://… [WORKLOAD …]`. One
+worker with as many processes as there are cores. Tasks are acknowledged before they run, which is
+Celery's default and its fastest.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from xml.sax.saxutils import escape
 
 WIDTH, LABEL, VALUE, BAR, GAP, TOP = 860, 340, 90, 18, 8, 48
 STYLE = """
-    text { font: 13px system-ui, sans-serif; fill: #24292f } .title { font-weight: 600 } .axis { fill: #57606a }
+    text { font: 13px system-ui, sans-serif; fill: #24292f }
+    .title { font-weight: 600 } .axis { fill: #57606a }
     .bar { fill: #8c959f } .ours { fill: #0a7d6c } .line { stroke: #d0d7de }
     @media (prefers-color-scheme: dark) {
       text { fill: #e6edf3 } .axis { fill: #9198a1 } .bar { fill: #656c76 } .ours { fill: #2fb39c }
@@ -46,7 +47,8 @@ def bars(title: str, subtitle: str, items: Sequence[tuple[str, float, str, bool]
             f'<line class="line" x1="{at:.1f}" x2="{at:.1f}" y1="{TOP - 4}" y2="{bottom}"/>'
         )
         parts.append(
-            f'<text class="axis" x="{at:.1f}" y="{bottom + 16}" text-anchor="middle">{tick:,g}</text>'
+            f'<text class="axis" x="{at:.1f}" y="{bottom + 16}" '
+            f'text-anchor="middle">{tick:,g}</text>'
         )
     for number, (label, value, text, is_ours) in enumerate(items):
         y, length = TOP + number * (BAR + GAP), scale.length(value)

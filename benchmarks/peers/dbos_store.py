@@ -91,7 +91,10 @@ async def run_diamonds() -> Measured:
 
 
 async def run_layers() -> Measured:
-    note = "a barrier after each layer: the order in which steps begin must be the same when it is replayed"
+    note = (
+        "a barrier after each layer: the order in which steps begin must be the same when it "
+        "is replayed"
+    )
     return Measured(await seconds_of(layers), DEPTH * WIDTH, note)
 
 

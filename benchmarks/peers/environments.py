@@ -18,7 +18,10 @@ class NotInstalled(Exception):
 
 
 def python_of(peer: Peer) -> Path:
-    """The interpreter to run the peer's script with; made, or brought to the current release, first."""
+    """The interpreter for the peer's script.
+
+    Its environment is created, or upgraded to the current release, first.
+    """
     if peer.is_penstock:
         return Path(sys.executable)
     venv = FOLDER / peer.environment

@@ -1,4 +1,6 @@
-"""The same work on Penstock in one process, on SQLite with `synchronous=FULL`: a line of JSON for each workload.
+"""The same work on Penstock in one process, on SQLite with `synchronous=FULL`.
+
+Prints a line of JSON for each workload.
 
 `python -m benchmarks.peers.penstock_embedded FOLDER [WORKLOAD …]`
 """
@@ -35,12 +37,18 @@ async def run_graph(name: str, store: str) -> Measured:
     if name != "light":
         return Measured(seconds, UNITS[name])
     floor = commit_ms(store.removeprefix("sqlite:///") + ".floor")
-    note = f"SQLite alone takes {floor:.2f} ms to commit one row with `synchronous=FULL` after 10 ms of other work"
+    note = (
+        f"SQLite alone takes {floor:.2f} ms to commit one row with `synchronous=FULL` after "
+        "10 ms of other work"
+    )
     return Measured(seconds - bare(), UNITS[name], note)
 
 
 def commit_ms(path: str) -> float:
-    """What the disk takes for each task, whatever the engine does: a sync after a pause is slower than in a row."""
+    """How long the disk takes for each task, whatever the engine does.
+
+    A sync after a pause is slower than many in a row.
+    """
     connection = sqlite3.connect(path, isolation_level=None)
     for statement in (
         "PRAGMA journal_mode = WAL",

@@ -1,7 +1,10 @@
-"""The same work on Penstock's roles as processes, on Redis and PostgreSQL: a line of JSON for each workload.
+"""The same work on Penstock's roles as processes, on Redis and PostgreSQL.
 
-`python -m benchmarks.peers.penstock_scaled REDIS DATABASE PROCESSES [WORKLOAD …]`, with so many orchestrators and as
-many workers. Executions are submitted by this process; their ends are those that the engine recorded.
+Prints a line of JSON for each workload.
+
+`python -m benchmarks.peers.penstock_scaled REDIS DATABASE PROCESSES [WORKLOAD …]`, with so many
+orchestrators and as many workers. Executions are submitted by this process; their ends are those
+that the engine recorded.
 """
 
 from __future__ import annotations
@@ -21,13 +24,13 @@ from penstock.stores.postgres.migrating import migrate
 PATIENCE_SECONDS = 60
 
 
-async def run_latency(it: Bench) -> Measured:
+async def run_latency(running: Bench) -> Measured:
     waits = []
     for _ in range(SUBMISSIONS):
-        began = it.stores.hot.now()
-        made = await it.service.submissions.submit(StartRequest(workflow=STAMP))
-        await it.service.executions.end(made.execution_id, PATIENCE_SECONDS)
-        lines = await it.service.executions.history(made.execution_id)
+        began = running.stores.hot.now()
+        execution_id = await running.service.submissions.submit(StartRequest(workflow=STAMP))
+        await running.service.executions.end(execution_id.execution_id, PATIENCE_SECONDS)
+        lines = await running.service.executions.history(execution_id.execution_id)
         waits.append(
             next(line.at for line in lines if line.node_id and line.after == "RUNNING") - began
         )
@@ -35,11 +38,11 @@ async def run_latency(it: Bench) -> Measured:
 
 
 async def measure(name: str, redis: str, database: str, processes: dict[str, int]) -> Measured:
-    async with bench(redis, database, processes) as it:
+    async with bench(redis, database, processes) as running:
         if name == "latency":
-            return await run_latency(it)
-        found = await it.run(*GRAPHS[name])
-        return Measured(found["seconds"] - (bare() if name == "light" else 0.0), UNITS[name])
+            return await run_latency(running)
+        figures = await running.run(*GRAPHS[name])
+        return Measured(figures["seconds"] - (bare() if name == "light" else 0.0), UNITS[name])
 
 
 def main() -> None:

@@ -134,7 +134,10 @@ def wait_for_server(address: str) -> None:
 
 
 def serve(folder: str, names: list[str]) -> None:
-    """Settings are read when Prefect is imported: the flows run in a process that was started with them."""
+    """Start Prefect's server, and a process with its settings in which the flows run.
+
+    Prefect reads its settings when it is imported.
+    """
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     address = f"http://127.0.0.1:{port}/api"

@@ -59,43 +59,46 @@ def times(value: float) -> str:
     )
 
 
-def cell(peer: Peer, workload: str, found: Found) -> str:
-    row = found.get((peer.name, workload))
+def cell(peer: Peer, workload: str, row_by_key: Found) -> str:
+    row = row_by_key.get((peer.name, workload))
     if row is None:
         return "–"
     if not row.values:
         return row.failure if row.failure.startswith(">") else "no"
-    beside = found.get((peer.beside, workload))
+    beside = row_by_key.get((peer.beside, workload))
     if peer.is_penstock or beside is None or not beside.values:
         return figure(row.median)
     return f"{figure(row.median)} ({times(ratio(row, beside))})"
 
 
 def table(rows: Iterable[Row], peers: Sequence[Peer]) -> str:
-    """A line for each peer that was measured, a column for each workload, how many times Penstock is better."""
-    found = found_of(rows)
-    names = [name for name in WORKLOADS if any(workload == name for _, workload in found)]
+    """A row for each peer that was measured, a column for each workload.
+
+    A cell says how many times better Penstock is.
+    """
+    row_by_key = found_of(rows)
+    names = [name for name in WORKLOADS if any(workload == name for _, workload in row_by_key)]
     heads = [f"{WORKLOADS[name].title}, {WORKLOADS[name].unit}" for name in names]
     lines = [f"| | {' | '.join(heads)} |", f"|---|{'--:|' * len(names)}"]
     lines += [
-        f"| {peer.title} | {' | '.join(cell(peer, name, found) for name in names)} |"
-        for peer in measured(peers, found)
+        f"| {peer.title} | {' | '.join(cell(peer, name, row_by_key) for name in names)} |"
+        for peer in measured(peers, row_by_key)
     ]
     return "\n".join(lines)
 
 
-def measured(peers: Iterable[Peer], found: Found) -> list[Peer]:
-    present = {name for (name, _), row in found.items() if row.version}
+def measured(peers: Iterable[Peer], row_by_key: Found) -> list[Peer]:
+    present = {name for (name, _), row in row_by_key.items() if row.version}
     return [peer for peer in peers if peer.name in present]
 
 
 def configurations(rows: Iterable[Row], peers: Sequence[Peer]) -> str:
-    found = found_of(rows)
-    versions = {name: row.version for (name, _), row in found.items() if row.version}
+    row_by_key = found_of(rows)
+    versions = {name: row.version for (name, _), row in row_by_key.items() if row.version}
     lines = ["| | version | lost when the power fails |", "|---|---|---|"]
     lines += [
         f"| {peer.title} | {versions[peer.name]} | {peer.durability} |"
-        for peer in measured(peers, found)
+        for peer in measured(peers, row_by_key)
     ]
     return "\n".join(lines)
 

@@ -49,13 +49,13 @@ TARGETS: tuple[Target | Limit, ...] = (
 
 def against(rows: Iterable[Row], titles: dict[str, str]) -> str:
     """A line for each target whose figures are there; empty if there is none."""
-    found = found_of(rows)
-    lines = [line for target in TARGETS if (line := _line(target, found, titles))]
+    row_by_key = found_of(rows)
+    lines = [line for target in TARGETS if (line := _line(target, row_by_key, titles))]
     return "\n".join([HEAD, *lines]) if lines else ""
 
 
-def _line(target: Target | Limit, found: Found, titles: dict[str, str]) -> str:
-    own = found.get((target.penstock, target.workload))
+def _line(target: Target | Limit, row_by_key: Found, titles: dict[str, str]) -> str:
+    own = row_by_key.get((target.penstock, target.workload))
     if own is None or not own.values:
         return ""
     what = f"{titles[target.penstock]}: {WORKLOADS[target.workload].title}"
@@ -68,7 +68,7 @@ def _line(target: Target | Limit, found: Found, titles: dict[str, str]) -> str:
             figure(own.median),
             is_reached=own.median <= target.maximum,
         )
-    peers = _measured(target.peers, target.workload, found)
+    peers = _measured(target.peers, target.workload, row_by_key)
     if not peers:
         return ""
     best = min(peers, key=lambda row: ratio(row, own))
@@ -82,10 +82,11 @@ def _line(target: Target | Limit, found: Found, titles: dict[str, str]) -> str:
     )
 
 
-def _measured(names: Sequence[str], workload: str, found: Found) -> list[Row]:
-    rows = [found.get((name, workload)) for name in names]
+def _measured(names: Sequence[str], workload: str, row_by_key: Found) -> list[Row]:
+    rows = [row_by_key.get((name, workload)) for name in names]
     return [row for row in rows if row is not None and row.values]
 
 
 def _row(what: str, beside: str, wanted: str, measured: str, *, is_reached: bool) -> str:
-    return f"| {what} | {beside} | {wanted} | {measured} | {'reached' if is_reached else '**falls short**'} |"
+    verdict = "reached" if is_reached else "**falls short**"
+    return f"| {what} | {beside} | {wanted} | {measured} | {verdict} |"

@@ -38,8 +38,9 @@ from yardstick import (
 
 PATIENCE_SECONDS = 300
 LOOK_SECONDS = 0.002
-"""How often a result is looked for: taskiq has no other way, and its default of 0.2 s would be all
-that is measured.
+"""How often a result is polled: taskiq has no other way.
+
+With its default of 0.2 s the polling would be all that is measured.
 """
 LOOKS_PER_SECOND = 5000
 """By all who wait together: more would be all that Redis does."""
@@ -67,10 +68,10 @@ async def call(task: Any) -> Any:
     sent = await task.kiq()
     waiting.add(sent.task_id)
     pause = max(LOOK_SECONDS, len(waiting) / LOOKS_PER_SECOND)
-    found = await sent.wait_result(check_interval=pause, timeout=PATIENCE_SECONDS)
+    result = await sent.wait_result(check_interval=pause, timeout=PATIENCE_SECONDS)
     waiting.remove(sent.task_id)
-    found.raise_for_error()
-    return found.return_value
+    result.raise_for_error()
+    return result.return_value
 
 
 async def run_graph(graph: Mapping[str, list[str]]) -> None:

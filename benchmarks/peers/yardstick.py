@@ -87,13 +87,13 @@ def answer(version: str, work: Mapping[str, Callable[[], Measured]], names: Iter
     for name in names or WORKLOADS:
         line: dict[str, Any] = {"workload": name, "version": version}
         try:
-            found = work[name]()
+            measured = work[name]()
         except Unsupported as error:
             line["unsupported"] = str(error)
         else:
             line |= {
-                "value": WORKLOADS[name].value(found.seconds, found.count),
-                "count": found.count,
+                "value": WORKLOADS[name].value(measured.seconds, measured.count),
+                "count": measured.count,
             }
-            line |= {"note": found.note} if found.note else {}
+            line |= {"note": measured.note} if measured.note else {}
         print(json.dumps(line), flush=True)

@@ -26,9 +26,8 @@ class Region:
 @penstock.handler("load_sales", retry=penstock.Retry(max_attempts=5, initial_delay_seconds=0.1))
 def load_sales(config: Region, ctx: penstock.Context) -> dict[str, Any]:
     if config.region == "west" and ctx.attempt == 1:
-        raise ConnectionError(
-            "the west is slow to wake up"
-        )  # any exception is retried according to the policy above
+        # any exception is retried according to the policy above
+        raise ConnectionError("the west is slow to wake up")
     return {"region": config.region, "total": sum(SALES[config.region])}
 
 

@@ -1,4 +1,7 @@
-"""The handlers of the order workflow. A handler receives the resolved config of its node and returns any JSON value."""
+"""The handlers of the order workflow.
+
+A handler receives the resolved config of its node and returns any JSON value.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ def write_letter(config: dict[str, Any], ctx: penstock.Context) -> dict[str, str
     ctx.log.info("writing to %s", config["name"])
     time.sleep(0.4)  # sync handlers run in threads, so this blocks no other node
     return {
-        "text": f"Dear {config['name']}, thank you! Your order of {_euros(config['cents'])} ships for free."
+        "text": (
+            f"Dear {config['name']}, thank you! Your order of {_euros(config['cents'])} "
+            "ships for free."
+        )
     }
 
 

@@ -24,9 +24,9 @@ def run() -> int:
     parser.add_argument("--customer", type=int, default=1, help="1 is a VIP, 2 isn't")
     options, flags = parser.parse_known_args()
     with open_shop() as address:
-        given = json.dumps({"shop": address, "customer_id": options.customer})
+        input_text = json.dumps({"shop": address, "customer_id": options.customer})
         workflow, handlers = str(HERE / "workflow.json"), str(HERE / "handlers.py")
-        return main(["run", workflow, "--handlers", handlers, "--input", given, *flags])
+        return main(["run", workflow, "--handlers", handlers, "--input", input_text, *flags])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""Handlers of a shop. They are slow and sometimes fail, so that there is something to see in the UI."""
+"""Handlers of a shop.
+
+They are slow and sometimes fail, so that there is something to see in the UI.
+"""
 
 from __future__ import annotations
 

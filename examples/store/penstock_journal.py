@@ -120,7 +120,8 @@ class JournalHotStore:
     tasks_are_durable = False
 
     def __init__(self, memory: Any, journal: Journal) -> None:
-        self._memory, self._journal = memory, journal
+        self._memory = memory
+        self._journal = journal
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._memory, name)
@@ -143,44 +144,52 @@ class JournalColdStore:
     """As the one in memory, but for the methods in `CHANGES`."""
 
     def __init__(self, memory: Any, journal: Journal) -> None:
-        self._memory, self._journal = memory, journal
+        self._memory = memory
+        self._journal = journal
 
     def __getattr__(self, name: str) -> Any:
         return partial(self._change, name) if name in CHANGES else getattr(self._memory, name)
 
     async def _change(self, name: str, *arguments: Any, **named: Any) -> Any:
         method = getattr(self._memory, name)
-        given = _all_arguments(method, *arguments, **named)
+        all_arguments = _all_arguments(method, *arguments, **named)
         self._journal.check()
-        answer = await method(*given)  # what it refuses isn't written
+        answer = await method(*all_arguments)  # what it refuses isn't written
         if (
             answer != 0
             # nor what it found nothing for (0, False); None is the answer of those that always
             # change
         ):
-            self._journal.write(name, given)
+            self._journal.write(name, all_arguments)
         return answer
 
     async def close_dead_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
         """Only those that are there: what is asked for may be a number that no entry can hold."""
-        known = [each for each in ids if await self._memory.dead_letter(each) is not None]
-        closed: int = await self._change("close_dead_letters", known, *arguments, **named)
+        existing = [
+            dead_letter_id
+            for dead_letter_id in ids
+            if await self._memory.dead_letter(dead_letter_id) is not None
+        ]
+        closed: int = await self._change("close_dead_letters", existing, *arguments, **named)
         return closed
 
     async def record_intents(
         self, executions: Any, audit: Mapping[str, AuditLine] | None = None
     ) -> list[str]:
-        """What an idempotency key made before isn't written: when it is read, the key may have been forgotten."""
+        """Record intents, without those whose idempotency key returned an earlier execution.
+
+        When the journal is read, the key may have been forgotten.
+        """
         self._journal.check()
         lines = dict(audit or {})
         ids: list[str] = await self._memory.record_intents(executions, lines)
-        made = [
-            it
-            for it, made_id in zip(executions, ids, strict=True)
-            if it.record.execution_id == made_id
+        new_intents = [
+            intent
+            for intent, recorded_id in zip(executions, ids, strict=True)
+            if intent.record.execution_id == recorded_id
         ]
-        if made:
-            self._journal.write("record_intents", (made, lines))
+        if new_intents:
+            self._journal.write("record_intents", (new_intents, lines))
         return ids
 
 
@@ -188,7 +197,10 @@ def _all_arguments(method: Any, *arguments: Any, **named: Any) -> list[Any]:
     """In the order of the signature, whether they were given by place, by name or not at all."""
     bound = signature(method).bind(*arguments, **named)
     bound.apply_defaults()
-    return [list(it) if isinstance(it, (set, frozenset)) else it for it in bound.args]
+    return [
+        list(argument) if isinstance(argument, (set, frozenset)) else argument
+        for argument in bound.args
+    ]
 
 
 class Journal:

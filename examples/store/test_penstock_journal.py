@@ -27,7 +27,10 @@ DOCUMENT = {
 
 
 def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) -> None:
-    """A prefix of the journal is what a crash at that moment leaves, even in the middle of an entry."""
+    """Any prefix of the journal can be opened, even one that ends within an entry.
+
+    A prefix is what a crash at that moment leaves.
+    """
     journal = tmp_path / "work.journal"
 
     async def run() -> int:
@@ -39,8 +42,8 @@ def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) ->
 
     async def go_on(copy: Path) -> list[str]:
         async with penstock.Engine(f"journal:///{copy}") as engine:
-            found = await engine.stores.cold.search(Search())
-            return [str((await engine.result(row.execution_id)).state) for row in found]
+            rows = await engine.stores.cold.search(Search())
+            return [str((await engine.result(row.execution_id)).state) for row in rows]
 
     bytes_when_started = asyncio.run(run())
     data = journal.read_bytes()

@@ -83,38 +83,43 @@ def _judge_execution(
 
 def _problems(stored: Stored) -> list[str]:
     """The history must be a story that the stored state is the end of."""
-    found, told = _retold(stored)
-    if told.get("") != stored.record.state or stored.record.state not in EXECUTION_ENDS:
-        found.append(f"the history ends with {told.get('')}, stored is {stored.record.state}")
+    problems, state_by_node = _retold(stored)
+    if state_by_node.get("") != stored.record.state or stored.record.state not in EXECUTION_ENDS:
+        problems.append(
+            f"the history ends with {state_by_node.get('')}, stored is {stored.record.state}"
+        )
     states = {address: str(run.state) for address, run in stored.runs.items()}
-    if states != {address: state for address, state in told.items() if address}:
-        found.append("the states folded from the history aren't the states stored")
+    if states != {address: state for address, state in state_by_node.items() if address}:
+        problems.append("the states folded from the history aren't the states stored")
     ends = Counter(
         line.node_id for line in stored.history if line.node_id and line.after in NODE_ENDS
     )
     if set(ends) != set(states) or set(ends.values()) != {1}:
-        found.append(f"recorded outcomes per node: {ends}")
+        problems.append(f"recorded outcomes per node: {ends}")
     dispatched = Counter(
         (line.node_id, line.attempt) for line in stored.history if line.after == "QUEUED"
     )
     if set(dispatched.values()) - {1}:
-        found.append("an attempt was dispatched twice")
-    return found
+        problems.append("an attempt was dispatched twice")
+    return problems
 
 
 def _retold(stored: Stored) -> tuple[list[str], dict[str, str]]:
-    """What is wrong with the history's lines, and the states that they end with; "" is the execution itself."""
-    found = []
-    told: dict[str, str] = {}
+    """What is wrong with the history's lines, and the states that they end with.
+
+    The key "" is the execution itself.
+    """
+    problems = []
+    state_by_node: dict[str, str] = {}
     for number, line in enumerate(stored.history, start=1):
         if line.seq != number:
-            found.append(f"history line {number} has number {line.seq}")
-        if told.get("", "") in EXECUTION_ENDS:
-            found.append(f"{line} after the end")
-        before = told.get(line.node_id, "PENDING")
+            problems.append(f"history line {number} has number {line.seq}")
+        if state_by_node.get("", "") in EXECUTION_ENDS:
+            problems.append(f"{line} after the end")
+        before = state_by_node.get(line.node_id, "PENDING")
         if line.before != before:
-            found.append(f"{line} although it was {before}")
+            problems.append(f"{line} although it was {before}")
         if line.node_id and NodeState(line.after) not in NODE_TRANSITIONS[NodeState(line.before)]:
-            found.append(f"{line} isn't in the table")
-        told[line.node_id] = line.after
-    return found, told
+            problems.append(f"{line} isn't in the table")
+        state_by_node[line.node_id] = line.after
+    return problems, state_by_node

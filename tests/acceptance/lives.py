@@ -1,4 +1,7 @@
-"""Lives of a program that uses Penstock on a SQLite file (`tests.acceptance.shop`), and what holds after them."""
+"""Lives of a program that uses Penstock on a SQLite file, and what holds after them.
+
+The program is `tests.acceptance.shop`.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,13 @@ PATIENCE_SECONDS = 60.0
 class Life:
     """One run of the program."""
 
-    def __init__(self, folder: Path, mode: str, *more: str, program: str = shop.__name__) -> None:
+    def __init__(
+        self, folder: Path, mode: str, *arguments: str, program: str = shop.__name__
+    ) -> None:
         self.folder = folder
         self._errors = (folder / "stderr").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", program, mode, str(folder), *more],
+            [sys.executable, "-m", program, mode, str(folder), *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -46,7 +51,10 @@ class Life:
         return self.process.returncode, output.strip()
 
     def wait_for_calls(self, count: int) -> bool:
-        """Until the handlers have been called this often in all; False if the program ended before."""
+        """Wait until the handlers have been called this often in all.
+
+        Returns False if the program ended before.
+        """
         until_now(
             lambda: self.process.poll() is not None or len(calls(self.folder)) >= count,
             f"{count} calls",

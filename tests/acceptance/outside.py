@@ -1,4 +1,7 @@
-"""What one sees of a plant from outside: over HTTP, in PostgreSQL, in Redis, in the processes' own figures."""
+"""What can be seen of a plant from outside.
+
+Over HTTP, in PostgreSQL, in Redis, and in the processes' own metrics.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +34,12 @@ def begin(plant: Plant, *, orchestrators: int = 2, workers: int = 2, apis: int =
     """
     plant.start("worker", count=workers, ready=False)
     plant.start("orchestrator", count=orchestrators, ready=False)
-    found = plant.start("api", count=apis, ready=False)
+    started_apis = plant.start("api", count=apis, ready=False)
     for role in plant.roles:
         role.ready()
     asyncio.run(plant.until_owned(orchestrators))
     until_now(lambda: is_built(plant), "every partition is built")
-    return found
+    return started_apis
 
 
 def is_built(plant: Plant) -> bool:
@@ -108,8 +111,10 @@ class Caller:
             answer = await self.order(address, document)
             return answer if answer.status == status else None
 
-        found: Answer = await until(answered, f"an order is answered with {status}", seconds=30)
-        return found
+        accepted_answer: Answer = await until(
+            answered, f"an order is answered with {status}", seconds=30
+        )
+        return accepted_answer
 
 
 @asynccontextmanager
@@ -148,10 +153,10 @@ def tasks(plant: Plant) -> int:
 def active(plant: Plant) -> set[str]:
     """Executions that Redis has as begun and not ended."""
     with plant.connect_redis() as link:
-        found: list[Any] = [
+        members_by_partition: list[Any] = [
             link.smembers(f"penstock:{{{partition}}}:active") for partition in range(PARTITIONS)
         ]
-    return {name.decode() for names in found for name in names}
+    return {name.decode() for names in members_by_partition for name in names}
 
 
 def flush(plant: Plant) -> None:
@@ -179,31 +184,35 @@ Nobody waits for that one.
 
 def complaints(plant: Plant) -> list[str]:
     """What a role says only if we made a mistake, with the lines around it."""
-    found: list[str] = []
+    unexpected: list[str] = []
     for role in plant.roles:
         lines = role.said().splitlines()
         for number, line in enumerate(lines):
             if number and PSYCOPG_GIVES_UP in lines[number - 1]:
                 continue
             if "Traceback" in line or "never retrieved" in line:
-                found.append(
+                unexpected.append(
                     f"{role.name}: " + "\n".join(lines[max(0, number - 1) : number + AROUND_LINES])
                 )
-    return found
+    return unexpected
 
 
 def wrong_attempts(verdict: Verdict, accepted: Mapping[str, dict[str, Any]]) -> list[str]:
-    """Nodes whose attempts aren't those that their own failing explains: a loss must cost nobody an attempt."""
-    found: list[str] = []
+    """Nodes whose attempts aren't explained by their own failures.
+
+    A lost task must not cost any other node an attempt.
+    """
+    problems: list[str] = []
     for name, document in accepted.items():
         runs = verdict.executions[name].runs
         for node in document["nodes"]:
             explained = 1 + node.get("config", {}).get("times", 0)
             if runs[node["id"]].attempt != explained:
-                found.append(
-                    f"{name} {node['id']}: {runs[node['id']].attempt} attempts instead of {explained}"
+                problems.append(
+                    f"{name} {node['id']}: {runs[node['id']].attempt} attempts instead of "
+                    f"{explained}"
                 )
-    return found
+    return problems
 
 
 class Effort:
@@ -216,7 +225,7 @@ class Effort:
 
     def _spent(self) -> dict[str, float]:
         times = {name: process.cpu_times() for name, process in self._processes.items()}
-        return {name: each.user + each.system for name, each in times.items()}
+        return {name: spent.user + spent.system for name, spent in times.items()}
 
     @property
     def seconds(self) -> float:

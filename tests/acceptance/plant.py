@@ -1,15 +1,15 @@
 """Real servers and real roles, each of which a test can kill, freeze, thaw, stop and start.
 
-    with plant() as it:
-        it.start("orchestrator", count=3)
-        it.start("worker", "--concurrency", "4", count=4)
-        async with it.client() as client:
+    with open_plant() as plant:
+        plant.start("orchestrator", count=3)
+        plant.start("worker", "--concurrency", "4", count=4)
+        async with plant.client() as client:
             await client.submit(works.diamond(), 1000)
-            it.one("worker").kill()
+            plant.one("worker").kill()
             await client.until_ended()
-        print(judge(it, client.accepted).assert_guarantees())
+        print(judge(plant, client.accepted).assert_guarantees())
 
-What the roles say is in `it.folder/logs`; the end of it is part of the message when waiting fails.
+What the roles say is in `plant.folder/logs`; its end is in the message when waiting fails.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ LOOK_SECONDS = 0.05
 SOON_DEAD = {"HEARTBEAT_SECONDS": "1", "WORKER_DEAD_SECONDS": "5", "REAPER_SECONDS": "0.5"}
 """For the short size of a test in which workers die: by the defaults it is noticed after 15 s."""
 SOON_COPIED = {"CHECKPOINT_SECONDS": "2"}
-"""For the short size of a test that waits until PostgreSQL has copies of what runs: by the default
-up to 10 s.
+"""For the short size of a test that waits for checkpoints in PostgreSQL.
+
+By the default they take up to 10 s.
 """
 READY = re.compile(r"^(?:the API at )?(\S+) is ready;", re.MULTILINE)
 HEALTH = re.compile(r"health and metrics at (http://[\w.:]+)")
@@ -61,7 +62,10 @@ class Role:
     """One life of a process."""
 
     def __init__(self, kind: str, number: int, process: Process, log: Path) -> None:
-        self.kind, self.name, self._process, self._log = kind, f"{kind}-{number}", process, log
+        self.kind = kind
+        self.name = f"{kind}-{number}"
+        self._process = process
+        self._log = log
         self.pid = process.pid
         self.was_killed = False
         self.killed_at = 0.0
@@ -69,7 +73,8 @@ class Role:
         self._address = ""
 
     def __repr__(self) -> str:
-        return f"{self.name} ({self.pid}, {'runs' if self.runs else f'ended with {self._process.code}'})"
+        state = "runs" if self.runs else f"ended with {self._process.code}"
+        return f"{self.name} ({self.pid}, {state})"
 
     @property
     def runs(self) -> bool:
@@ -83,7 +88,8 @@ class Role:
     def kill(self) -> None:
         """SIGKILL; returns when it is gone."""
         assert self.runs, f"{self} had ended by itself:\n{self.said()}"
-        self.was_killed, self.killed_at = True, time.time()
+        self.was_killed = True
+        self.killed_at = time.time()
         self._process.kill()
 
     def freeze(self) -> None:
@@ -111,27 +117,27 @@ class Role:
 
     def ready(self) -> str:
         """What it calls itself: a worker's or an orchestrator's name, an API's address."""
-        found = until_now(self._is_ready, f"{self} is ready", seconds=START_SECONDS)
-        return str(found[1])
+        match = until_now(self._is_ready, f"{self} is ready", seconds=START_SECONDS)
+        return str(match[1])
 
     def _is_ready(self) -> re.Match[str] | None:
-        found = READY.search(self.said())
-        assert found or self.runs, f"{self} isn't ready and said:\n{self.said()}"
-        return found
+        match = READY.search(self.said())
+        assert match or self.runs, f"{self} isn't ready and said:\n{self.said()}"
+        return match
 
     @property
     def address(self) -> str:
         """Of an API, or another role's name; empty until it is ready."""
         if not self._address:  # else the log of a long life would be read again and again
-            found = READY.search(self.said())
-            self._address = found[1] if found else ""
+            match = READY.search(self.said())
+            self._address = match[1] if match else ""
         return self._address
 
     async def metrics(self) -> dict[str, float]:
         """What it counts, by name and labels as Prometheus writes them, without `penstock_`."""
-        found = HEALTH.search(self.said())
-        assert found, f"{self} has no --health-port"
-        async with aiohttp.ClientSession() as session, session.get(found[1] + "/metrics") as answer:
+        match = HEALTH.search(self.said())
+        assert match, f"{self} has no --health-port"
+        async with aiohttp.ClientSession() as session, session.get(match[1] + "/metrics") as answer:
             lines = (await answer.text()).splitlines()
         pairs = [
             line.removeprefix("penstock_").rsplit(" ", 1)
@@ -150,9 +156,13 @@ class Plant:
         postgres: PostgresServer | None,
         environ: Mapping[str, str],
     ) -> None:
-        self.folder, self.redis, self.database = folder, redis, database
-        self._postgres, self._own_environ = postgres, environ
-        self.works, self._logs = folder / "works", folder / "logs"
+        self.folder = folder
+        self.redis = redis
+        self.database = database
+        self._postgres = postgres
+        self._own_environ = environ
+        self.works = folder / "works"
+        self._logs = folder / "logs"
         self.works.mkdir()
         self._logs.mkdir()
         self.roles: list[Role] = []
@@ -162,7 +172,7 @@ class Plant:
     @property
     def postgres(self) -> PostgresServer:
         assert self._postgres is not None, (
-            "this plant shares its PostgreSQL: ask for plant(own_postgres=True)"
+            "this plant shares its PostgreSQL: ask for open_plant(own_postgres=True)"
         )
         return self._postgres
 
@@ -173,7 +183,10 @@ class Plant:
     def start(
         self, kind: str, *arguments: str, count: int = 1, ready: bool = True, **environ: str
     ) -> list[Role]:
-        """`count` processes of a kind, all ready unless told otherwise; `environ` without its PENSTOCK_."""
+        """Start `count` processes of a kind, and wait until they are ready unless `ready=False`.
+
+        The names in `environ` are without PENSTOCK_.
+        """
         started = [self._start(kind, arguments, environ) for _ in range(count)]
         for role in started if ready else ():
             role.ready()
@@ -198,7 +211,7 @@ class Plant:
         self.roles.append(role)
         return role
 
-    def _environ(self, more: dict[str, str]) -> dict[str, str]:
+    def _environ(self, settings: dict[str, str]) -> dict[str, str]:
         inherited = {
             name: value
             for name, value in os.environ.items()
@@ -213,7 +226,7 @@ class Plant:
         own["REQUIRE_KEYS"] = "never"  # tests make and revoke keys, and call without one
         named = {
             f"PENSTOCK_{name}": value
-            for name, value in {**own, **self._own_environ, **more}.items()
+            for name, value in {**own, **self._own_environ, **settings}.items()
         }
         return {
             **inherited,
@@ -245,7 +258,10 @@ class Plant:
 
     @property
     def fenced(self) -> int:
-        """Writes that Redis has refused to former owners: it counts its errors by their first word."""
+        """Writes of former owners that Redis has refused.
+
+        Redis counts its errors by their first word.
+        """
         with self.connect_redis() as link:
             stats: Any = link.info("errorstats")
         return int(stats.get("errorstat_FENCED", {}).get("count", 0))
@@ -309,7 +325,8 @@ class Client:
     """Somebody who submits, and writes down what was accepted."""
 
     def __init__(self, plant: Plant, stores: ScaledStores) -> None:
-        self._plant, self.stores = plant, stores
+        self._plant = plant
+        self.stores = stores
         self.service = service_over(stores, plant.settings)
         self.accepted: dict[str, dict[str, Any]] = {}
         """Ids that a call has answered with, and what they run."""
@@ -350,7 +367,8 @@ class Client:
 
     async def _unfinished(self, names: list[str]) -> list[tuple[str, str]]:
         statement = (
-            "SELECT given.id, state FROM unnest(%s::text[]) AS given (id) LEFT JOIN executions USING (id) "
+            "SELECT given.id, state FROM unnest(%s::text[]) AS given (id) "
+            "LEFT JOIN executions USING (id) "
             "WHERE state IS NULL OR state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
         )
         await pass_time(LOOK_SECONDS)  # PostgreSQL has other things to do
@@ -367,10 +385,12 @@ async def pass_time(seconds: float) -> None:
 
 
 @contextmanager
-def plant(
+def open_plant(
     *, own_postgres: bool = False, environ: Mapping[str, str] | None = None, **redis_options: Any
 ) -> Iterator[Plant]:
-    """A Redis of its own (AOF everysec), a database of its own, on a server of its own if asked, and no roles yet.
+    """A plant with a Redis (AOF everysec) and a database of its own, and no roles yet.
+
+    With `own_postgres` the database is on a PostgreSQL server of its own.
 
     `environ` is what every role gets, without its PENSTOCK_.
     """
@@ -381,6 +401,6 @@ def plant(
         if postgres is not None:
             migrate(postgres.url, PARTITIONS)
         database = postgres.url if postgres else database_url(PARTITIONS)
-        it = Plant(folder, server, database, postgres, environ or {})
-        stack.callback(it.close)
-        yield it
+        plant = Plant(folder, server, database, postgres, environ or {})
+        stack.callback(plant.close)
+        yield plant

@@ -1,6 +1,7 @@
-"""Judges a plant from outside: PostgreSQL's rows, Redis's keys and the handlers' own log; no engine, no store code.
+"""Judges a plant from outside, without the engine and without store code.
 
-Only the codec is ours: somebody has to read the bytes.
+It reads PostgreSQL's rows, Redis's keys and the handlers' own log. Only the codec is ours, because
+the stored bytes have to be decoded.
 """
 
 from __future__ import annotations
@@ -25,9 +26,7 @@ SELECT = "SELECT id, state, ended_at, intent, changes FROM executions LEFT JOIN 
 LOST = "lost"
 SHOWN = 10
 LEFTOVER_SECONDS = 40.0
-"""The last workers that died are noticed after 15 s, when nobody waits for their tasks any more
-either.
-"""
+"""How long leftovers may stay: the last workers that died are noticed after 15 s only."""
 
 
 @dataclass
@@ -58,14 +57,14 @@ class Verdict:
             name: self.counts[name]
             for name in ("executions", "kills", "fenced", "redelivered", "rebuilt")
         }
-        shown = {name: count for name, count in counts.items() if count}
-        return {**shown, "missing": 0, "violations": len(self.problems)}
+        nonzero = {name: count for name, count in counts.items() if count}
+        return {**nonzero, "missing": 0, "violations": len(self.problems)}
 
     def assert_guarantees(self) -> Verdict:
         """All invariants. Prints what happened, for those who want to know."""
         print(f"\n{self}")  # noqa: T201 -- the issue asks for these figures
-        some = "\n".join(self.problems[:SHOWN])
-        assert self.problems == [], f"{len(self.problems)} problems; {self}\n{some}"
+        first_problems = "\n".join(self.problems[:SHOWN])
+        assert self.problems == [], f"{len(self.problems)} problems; {self}\n{first_problems}"
         return self
 
 
@@ -94,11 +93,11 @@ def judge(
     for call in calls:
         if call.event == "begun":
             by_execution[call.execution_id].append(call)
-    others = {document["name"]: document for document in documents}
+    document_by_name = {document["name"]: document for document in documents}
     for name, stored in verdict.executions.items():
-        document = accepted.get(name, others.get(stored.record.workflow))
-        found = _problems(stored, document, by_execution[name], counts_calls=not lossy)
-        problems += [f"{name}: {problem}" for problem in found]
+        document = accepted.get(name, document_by_name.get(stored.record.workflow))
+        violations_here = _problems(stored, document, by_execution[name], counts_calls=not lossy)
+        problems += [f"{name}: {problem}" for problem in violations_here]
     problems += _left_over(plant, slots=slots)
     verdict.counts = {
         "executions": len(verdict.executions),
@@ -124,7 +123,8 @@ def _read(plant: Plant, verdict: Verdict) -> None:
             verdict.executions[name] = stored
             if state != stored.record.state or ended_at is None:
                 verdict.problems.append(
-                    f"{name}: the row says {state} ended at {ended_at}, the archive {stored.record.state}"
+                    f"{name}: the row says {state} ended at {ended_at}, the archive "
+                    f"{stored.record.state}"
                 )
         rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
         verdict.dead_letters = [codec.decode_dead_letter(dead_letter) for (dead_letter,) in rows]
@@ -138,13 +138,13 @@ def _problems(
     notes = (
         [(call.execution_id, call.node, call.attempt) for call in begun] if counts_calls else None
     )
-    found = violations(stored, document, notes)
+    problems = violations(stored, document, notes)
     open_nodes = {node["id"] for node in document["nodes"]} - {
         name for name, run in stored.runs.items() if run.state in ENDS
     }
     if open_nodes:
-        found.append(f"nodes without an outcome: {sorted(open_nodes)[:SHOWN]}")
-    return found
+        problems.append(f"nodes without an outcome: {sorted(open_nodes)[:SHOWN]}")
+    return problems
 
 
 def _left_over(plant: Plant, *, slots: bool) -> list[str]:
@@ -163,16 +163,22 @@ def _left_over(plant: Plant, *, slots: bool) -> list[str]:
 
 
 def left_in_redis(plant: Plant) -> list[str]:
-    """What a plant at rest must not have: tasks, events, timers, active or held executions, unsent archives."""
-    found: list[str] = []
+    """What a plant at rest must not have.
+
+    Tasks, events, timers, active or held executions, unsent archives.
+    """
+    leftovers: list[str] = []
     with plant.connect_redis() as link:
         for partition in range(PARTITIONS):
-            found += _left_in_partition(link, f"penstock:{{{partition}}}:")
-    return found
+            leftovers += _left_in_partition(link, f"penstock:{{{partition}}}:")
+    return leftovers
 
 
 def busy_slots(plant: Plant) -> list[str]:
-    """Of workers, as they said in their last heartbeats; who is dead says nothing and is forgotten soon."""
+    """Workers with busy slots, by their last heartbeats.
+
+    A dead worker sends none and is forgotten soon.
+    """
     with plant.connect_redis() as link:
         said: dict[bytes, bytes] = link.hgetall("penstock:{fleet}:workers")
     running = {_text(name): msgspec.json.decode(about)["running"] for name, about in said.items()}
@@ -180,26 +186,23 @@ def busy_slots(plant: Plant) -> list[str]:
 
 
 def _left_in_partition(link: redis.Redis, prefix: str) -> list[str]:
-    found: list[str] = []
+    leftovers: list[str] = []
     for raw in link.scan_iter(match=prefix + "*", count=1000):
         key = _text(raw)
         what = key.removeprefix(prefix).partition(":")[0]
         if what == "tasks":
             pending: Any = link.xpending(key, "workers")
-            found += (
-                [f"{key} has {link.xlen(key)} entries, {pending['pending']} of them held"]
-                if link.xlen(key)
-                else []
-            )
-            found += (
-                [f"{key} has pending entries that are gone"]
-                if pending["pending"] and not link.xlen(key)
-                else []
-            )
+            entries = link.xlen(key)
+            if entries:
+                held = pending["pending"]
+                leftovers.append(f"{key} has {entries} entries, {held} of them held")
+            elif pending["pending"]:
+                leftovers.append(f"{key} has pending entries that are gone")
         elif what in ("inbox", "outbox", "timers", "active", "held", "execution", "onhold"):
             size = _size(link, key, what)
-            found += [f"{key} has {size}"] if size else []
-    return found
+            if size:
+                leftovers.append(f"{key} has {size}")
+    return leftovers
 
 
 def _size(link: redis.Redis, key: str, what: str) -> int:
@@ -217,7 +220,10 @@ def _size(link: redis.Redis, key: str, what: str) -> int:
 
 
 def _unread(link: redis.Redis, key: str) -> int:
-    """Entries behind the committed position; one that is done may still be there until the next commit."""
+    """Inbox entries behind the committed position.
+
+    One that is handled may still be there until the next commit.
+    """
     position = int(link.hget(key.removesuffix("inbox") + "lease", "position") or 0)
     done = position // 1024 - 1 if position % 1024 == 1023 else position // 1024 - 2
     entries: Any = link.xrange(key, min=f"1-{max(done + 1, 0)}")

@@ -1,4 +1,7 @@
-"""A plant with somebody who calls it, from which a server is taken away: what is common to Redis and PostgreSQL."""
+"""A plant with a client, from which a server is taken away.
+
+This is common to the tests with Redis and with PostgreSQL.
+"""
 
 from __future__ import annotations
 
@@ -40,26 +43,30 @@ class Scene(NamedTuple):
 def play(
     fault: Fault, opened: AbstractContextManager[Plant], act: Callable[[Scene], Awaitable[None]]
 ) -> None:
-    with opened as it:
-        (api,) = begin(it, apis=1)
+    with opened as plant:
+        (api,) = begin(plant, apis=1)
 
         async def main() -> None:
-            async with it.client() as client, caller() as calls:
-                await act(Scene(it, api.ready(), client, calls, fault))
+            async with plant.client() as client, caller() as calls:
+                await act(Scene(plant, api.ready(), client, calls, fault))
 
         asyncio.run(main())
 
 
 def pausing(word: str) -> dict[str, Any]:
-    """A node that is done soon, one that runs until the test says this, and one that is decided after it."""
+    """A document of three nodes around a pause.
+
+    A node that is done soon, one that runs until the test releases it, and one after it.
+    """
     pauses = works.node("p", "o", "work_pause", config={"until": word})
     return works.document(word, works.node("o"), pauses, works.node("q", "p"))
 
 
-def paused(it: Plant, event: str, ids: Collection[str]) -> int:
+def paused(plant: Plant, event: str, ids: Collection[str]) -> int:
     """How many of the nodes `p` have begun, or are done."""
     return sum(
-        call.node == "p" and call.event == event and call.execution_id in ids for call in it.calls()
+        call.node == "p" and call.event == event and call.execution_id in ids
+        for call in plant.calls()
     )
 
 
@@ -78,7 +85,10 @@ def take_away(server: Server, how: str) -> None:
 
 
 async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict:
-    """All that was accepted completes, with one call of each attempt unless Redis was `lossy`, and no attempt more."""
+    """Wait until all accepted executions have completed, and judge them.
+
+    Each attempt was called once unless Redis was `lossy`, and there is no extra attempt.
+    """
     fault, accepted = scene.fault, {**scene.client.accepted, **scene.caller.accepted}
     await scene.client.until_ended(
         *accepted, seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS)
@@ -87,8 +97,8 @@ async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict
     verdict = judged.assert_guarantees()
     assert verdict.states().keys() == {"COMPLETED"}
     assert wrong_attempts(verdict, accepted) == []
-    assert not (found := complaints(scene.plant)), found[0]
-    shown = {
+    assert not (unexpected_lines := complaints(scene.plant)), unexpected_lines[0]
+    figures = {
         name: figure
         for name, figure in verdict.figures().items()
         if name not in ("executions", "missing")
@@ -98,7 +108,7 @@ async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict
         completed=verdict.states()["COMPLETED"],
         missing=0,
         answered_503=scene.caller.refused,
-        **shown,
+        **figures,
     )
     return verdict
 

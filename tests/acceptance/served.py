@@ -1,4 +1,7 @@
-"""`penstock dev` as a process of its own, to be called, killed and started again on the same store; and its clients."""
+"""`penstock dev` as a process of its own, and its clients.
+
+It can be called, killed and started again on the same store.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,8 @@ class Life:
         environ = {
             name: value for name, value in os.environ.items() if not name.startswith("PENSTOCK_")
         }
-        self._folder, self._store = folder, folder / store
+        self._folder = folder
+        self._store = folder / store
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -188,11 +192,11 @@ class Clients:
 
     async def until_idle(self, seconds: float) -> None:
         async def idle() -> bool:
-            found = [
+            pages = [
                 await self.get("/executions", state=state, limit="1")
                 for state in ("PENDING", "RUNNING")
             ]
-            return not any(page["items"] for page in found)
+            return not any(page["items"] for page in pages)
 
         await until(idle, "everything has ended", seconds=seconds)
 

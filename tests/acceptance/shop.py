@@ -1,7 +1,8 @@
-"""A program that uses Penstock, to be killed: `python -m tests.acceptance.shop MODE FOLDER [EXECUTIONS]`.
+"""`python -m tests.acceptance.shop MODE FOLDER [EXECUTIONS]`: a program to be killed.
 
-Everything that a judge needs is written outside the engine: `accepted` has each execution that a call answered for,
-`handlers` each call of a handler, both synced to the disk before anything goes on.
+It uses Penstock. Everything that a judge needs is written outside the engine: `accepted` has each
+execution that a call answered for, `handlers` each call of a handler. Both are synced to the disk
+before anything goes on.
 """
 
 from __future__ import annotations
@@ -61,9 +62,8 @@ def note_large_call(_config: Any, ctx: penstock.Context) -> dict[str, Any]:
 @penstock.handler("poison")
 def poison(_config: Any, ctx: penstock.Context) -> None:
     note("handlers", f"{ctx.execution_id} {ctx.node_id} {ctx.attempt}")
-    threading.Event().wait(
-        0.2
-    )  # what ran before it is on disk by then: a result that is lost costs an attempt
+    # what ran before it is on disk by then: a result that is lost costs an attempt
+    threading.Event().wait(0.2)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -152,7 +152,10 @@ async def be_poisoned() -> None:
 
 
 async def be_poisoned_among_the_frail() -> None:
-    """One execution kills the process; the others have no more attempts than it has, and wait for its thread."""
+    """One execution kills the process, and the others wait for its thread.
+
+    They have no more attempts than it has.
+    """
     async with engine(worker_threads=1) as running:
         await accept(running, range(30), lambda n: BAD_OF_ONE if n == 0 else FRAIL)
         await finish(running)
@@ -173,9 +176,8 @@ async def fill_the_disk() -> None:
     async with engine() as running:
         await accept(running, range(20), lambda _: LARGE)
         size = (FOLDER / "store.db-wal").stat().st_size
-        resource.setrlimit(
-            resource.RLIMIT_FSIZE, (size // 2, hard_limit)
-        )  # it has its full size from the start
+        # it has its full size from the start
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size // 2, hard_limit))
         refused = 0
         for number in range(20, 400):
             try:
@@ -202,8 +204,8 @@ def say(text: str) -> None:
 
 
 MODES: dict[str, Callable[[], Awaitable[None]]] = {
-    each.__name__: each
-    for each in (
+    mode.__name__: mode
+    for mode in (
         be_killed,
         be_killed_at_a_point,
         be_poisoned,

@@ -1,4 +1,4 @@
-"""Mixed load and random faults for as long as one likes, and what the plant looks like meanwhile."""
+"""Mixed load and random faults for as long as wanted, with samples of the plant."""
 
 from __future__ import annotations
 
@@ -59,19 +59,18 @@ def figures(role: Role) -> tuple[int, float]:
 class Soak:
     def __init__(
         self,
-        it: Plant,
+        plant: Plant,
         calls: Caller,
         choose: random.Random,
         lasting_roles: Sequence[Role],
         seconds: float,
     ) -> None:
-        self._plant, self._calls, self._choose, self._lasting_roles = (
-            it,
-            calls,
-            choose,
-            lasting_roles,
-        )
-        self._seconds, self._since = seconds, time.monotonic()
+        self._plant = plant
+        self._calls = calls
+        self._choose = choose
+        self._lasting_roles = lasting_roles
+        self._seconds = seconds
+        self._since = time.monotonic()
         self._may_order = asyncio.Event()
         self._pause_seconds = max(ORDER_PAUSE_SECONDS_MAX, 2 * ORDERING * seconds / ORDERS_MAX)
         self.faults: Counter[str] = Counter()
@@ -83,11 +82,15 @@ class Soak:
         return time.monotonic() - self._since
 
     async def run(self, faults: Sequence[str], *, rests: bool) -> None:
-        """Rounds with every fault once, in any order; if it `rests`, the plant comes to rest after each."""
+        """Inject every fault once per round, in random order.
+
+        If it `rests`, the plant comes to rest after each round.
+        """
         self._may_order.set()
         besides = [asyncio.create_task(self._order_for_ever()) for _ in range(ORDERING)]
         besides += [
-            asyncio.create_task(each) for each in (self._sample_for_ever(), self._say_for_ever())
+            asyncio.create_task(background)
+            for background in (self._sample_for_ever(), self._say_for_ever())
         ]
         while self.passed < self._seconds:
             for fault in self._choose.sample(faults, len(faults)):
@@ -96,8 +99,8 @@ class Soak:
                 self.faults[fault] += 1
             if rests:
                 await self._rest()
-        for each in besides:
-            each.cancel()
+        for background in besides:
+            background.cancel()
         for ended in await asyncio.gather(*besides, return_exceptions=True):
             assert isinstance(ended, asyncio.CancelledError), ended
         await until(lambda: is_built(self._plant), "Redis is built again", seconds=END_SECONDS)
@@ -143,31 +146,32 @@ class Soak:
         while True:
             await asyncio.sleep(SAY_SECONDS)
             now = {role.kind: figures(role) for role in self._lasting_roles}
-            shown = ", ".join(
+            usage = ", ".join(
                 f"{kind} {memory:.0f} MB {files} files" for kind, (files, memory) in now.items()
             )
             say(
-                f"{self.passed / 60:.0f} min: {len(self._calls.accepted)} accepted, {self._calls.refused} refused; "
-                f"{shown}; faults {dict(self.faults)}"
+                f"{self.passed / 60:.0f} min: {len(self._calls.accepted)} accepted, "
+                f"{self._calls.refused} refused; "
+                f"{usage}; faults {dict(self.faults)}"
             )
 
     def _do(self, fault: str) -> None:
-        it, (what, _, how) = self._plant, fault.partition(" ")
+        plant, (what, _, how) = self._plant, fault.partition(" ")
         if fault == "FLUSHALL":
-            flush(it)
+            flush(plant)
         elif fault == "Redis read-only":
-            _refuse_writes(it)
+            _refuse_writes(plant)
         elif what == "PostgreSQL":
-            it.postgres.restart()
+            plant.postgres.restart()
         elif what == "Redis":
-            it.redis.kill() if how == "killed" else it.redis.stop()
-            it.redis.start()
+            plant.redis.kill() if how == "killed" else plant.redis.stop()
+            plant.redis.start()
         elif how == "frozen":
             self._freeze(what)
         else:
             for role in self._others(what):
                 role.kill()
-            it.start(what, ready=False)
+            plant.start(what, ready=False)
 
     def _others(self, kind: str) -> list[Role]:
         return [role for role in self._plant.running(kind) if role not in self._lasting_roles]
@@ -179,8 +183,8 @@ class Soak:
             role.thaw()
 
 
-def _refuse_writes(it: Plant) -> None:
-    with it.connect_redis() as link:
+def _refuse_writes(plant: Plant) -> None:
+    with plant.connect_redis() as link:
         link.replicaof("127.0.0.1", "1")  # nobody is there
         _pass(READ_ONLY_SECONDS)
         link.replicaof("NO", "ONE")

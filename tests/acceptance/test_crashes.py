@@ -1,4 +1,7 @@
-"""Real processes on a real file: killed, poisoned, locked out, without room, told to stop (G1, G2, G4)."""
+"""Real processes on a real file (G1, G2, G4).
+
+They are killed, poisoned, locked out, stopped, or have no room on the disk.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,8 @@ def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path
         assert stored.runs.keys() == nodes[stored.record.workflow]
     completed = {
         f"{name} {run.node_id} {run.attempt}"
-        for name, it in verdict.executions.items()
-        for run in it.runs.values()
+        for name, execution in verdict.executions.items()
+        for run in execution.runs.values()
     }
     assert completed <= set(calls(tmp_path)), "an outcome was recorded of a call that never was"
     lost = verdict.reasons()["lost"]

@@ -1,4 +1,7 @@
-"""What is cancelled or paused gets no more tasks, in whatever state it is and whatever happens (G4, on Redis)."""
+"""Cancelled and paused executions get no more tasks (G4, on Redis).
+
+In whatever state they are, and whatever happens meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from penstock.errors import Conflict
 from penstock.stores.base import ControlRequest, Stored
 from tests.acceptance import works
 from tests.acceptance.outside import flush, is_built, total
-from tests.acceptance.plant import Client, Plant, plant
+from tests.acceptance.plant import Client, Plant, open_plant
 from tests.acceptance.plant_judge import Verdict, judge
 from tests.faults.table import Fault
 from tests.waiting import until
@@ -29,7 +32,7 @@ def _slow_fan(name: str) -> dict[str, Any]:
     parents = [
         works.node(f"n{i}", (), "work_pause", config={"seconds": 0.05}) for i in range(4 * HALF)
     ]
-    return works.document(name, *parents, works.node("join", [each["id"] for each in parents]))
+    return works.document(name, *parents, works.node("join", [parent["id"] for parent in parents]))
 
 
 def _failing(name: str, delay_seconds: float) -> dict[str, Any]:
@@ -41,8 +44,8 @@ def _failing(name: str, delay_seconds: float) -> dict[str, Any]:
     return works.single(name, "work_fail", retry=retry, config={"times": 1})
 
 
-def _begun(it: Plant, *ids: str) -> int:
-    return sum(call.event == "begun" and call.execution_id in ids for call in it.calls())
+def _begun(plant: Plant, *ids: str) -> int:
+    return sum(call.event == "begun" and call.execution_id in ids for call in plant.calls())
 
 
 async def _until_in(client: Client, state: str, *ids: str) -> None:
@@ -62,24 +65,24 @@ async def _until_retrying(client: Client, execution_id: str) -> float:
     return float(await until(due_at, "it waits for its second attempt"))
 
 
-async def _until_at_rest(it: Plant, *ids: str) -> int:
+async def _until_at_rest(plant: Plant, *ids: str) -> int:
     """What workers held has ended: how many calls there were until then."""
 
     def is_at_rest() -> bool:
-        calls = [call for call in it.calls() if call.execution_id in ids]
+        calls = [call for call in plant.calls() if call.execution_id in ids]
         return 2 * sum(call.event == "begun" for call in calls) == len(calls)
 
     await until(is_at_rest, "what was in workers' hands has ended")
-    return _begun(it, *ids)
+    return _begun(plant, *ids)
 
 
 def _dispatched_while_stopped(stored: Stored) -> list[str]:
-    found, state = [], ""
+    dispatched, state = [], ""
     for line in stored.history:
         state = state if line.node_id else line.after
         if line.after == "QUEUED" and state in ("PAUSED", "CANCELLED"):
-            found.append(f"{stored.record.execution_id}: {line}")
-    return found
+            dispatched.append(f"{stored.record.execution_id}: {line}")
+    return dispatched
 
 
 def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> None:
@@ -89,7 +92,10 @@ def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> No
         line for stored in verdict.executions.values() for line in _dispatched_while_stopped(stored)
     ] == []
     control_requests = Counter(
-        line.after for it in verdict.executions.values() for line in it.history if not line.node_id
+        line.after
+        for stored in verdict.executions.values()
+        for line in stored.history
+        if not line.node_id
     )
     fault.shows(
         **verdict.figures(),
@@ -103,27 +109,27 @@ def _assert_obeyed(verdict: Verdict, states: dict[str, int], fault: Fault) -> No
 @pytest.mark.timeout(240)
 @pytest.mark.fault("cancel, pause", "during a retry wait, in half a fan-out, with every slot taken")
 def test_what_is_cancelled_or_paused_gets_no_more_tasks_and_frees_its_slots(fault: Fault) -> None:
-    async def main(it: Plant) -> dict[str, Any]:
-        async with it.client() as client:
-            await _control_retries(it, client)
-            await _control_fans(it, client)
+    async def main(plant: Plant) -> dict[str, Any]:
+        async with plant.client() as client:
+            await _control_retries(plant, client)
+            await _control_fans(plant, client)
             stuck = await client.submit(works.single("stuck", "work_pause"), SLOTS)
-            await until(lambda: _begun(it, *stuck) == SLOTS, "all slots are taken")
+            await until(lambda: _begun(plant, *stuck) == SLOTS, "all slots are taken")
             for name in stuck:
                 await client.request_control(name, "cancel")
             await client.submit(works.diamond(), 10)
             await client.until_ended()
             return client.accepted
 
-    with plant() as it:
-        it.staff(orchestrators=2, workers=0)
-        it.start("worker", "--concurrency", str(SLOTS))
-        accepted = asyncio.run(main(it))
-        verdict = judge(it, accepted, slots=fault.is_full)
+    with open_plant() as plant:
+        plant.staff(orchestrators=2, workers=0)
+        plant.start("worker", "--concurrency", str(SLOTS))
+        accepted = asyncio.run(main(plant))
+        verdict = judge(plant, accepted, slots=fault.is_full)
         _assert_obeyed(verdict, {"COMPLETED": 23, "CANCELLED": 2 + SLOTS}, fault)
 
 
-async def _control_retries(it: Plant, client: Client) -> None:
+async def _control_retries(plant: Plant, client: Client) -> None:
     (cancelled,), (paused,) = (
         await client.submit(_failing("far", 3600)),
         await client.submit(_failing("near", 1)),
@@ -135,29 +141,29 @@ async def _control_retries(it: Plant, client: Client) -> None:
     await _until_in(client, "PAUSED", paused)
     await until(lambda: time.time() > due_at, "its time has come")
     await client.until_ended(cancelled, *await client.submit(works.diamond(), 10))
-    assert _begun(it, paused) == 1, "its timer waits too"
+    assert _begun(plant, paused) == 1, "its timer waits too"
     await client.request_control(paused, "resume")
     await client.until_ended(paused)
-    assert _begun(it, paused) == 2
+    assert _begun(plant, paused) == 2
 
 
-async def _control_fans(it: Plant, client: Client) -> None:
+async def _control_fans(plant: Plant, client: Client) -> None:
     (cancelled,) = await client.submit(_slow_fan("to-cancel"))
-    await until(lambda: _begun(it, cancelled) >= HALF, "it is in the middle")
+    await until(lambda: _begun(plant, cancelled) >= HALF, "it is in the middle")
     await client.request_control(cancelled, "cancel")
     (paused,) = await client.submit(_slow_fan("to-pause"))
-    await until(lambda: _begun(it, paused) >= HALF, "it is in the middle")
+    await until(lambda: _begun(plant, paused) >= HALF, "it is in the middle")
     await client.request_control(paused, "pause")
     await _until_in(client, "PAUSED", paused)
     await client.until_ended(cancelled)
-    before = await _until_at_rest(it, paused)
-    stopped = _begun(it, cancelled)
+    before = await _until_at_rest(plant, paused)
+    stopped = _begun(plant, cancelled)
     assert max(before, stopped) < 4 * HALF, "too late to show anything"
     await client.until_ended(*await client.submit(works.diamond()))
-    assert (_begun(it, paused), _begun(it, cancelled)) == (before, stopped)
+    assert (_begun(plant, paused), _begun(plant, cancelled)) == (before, stopped)
     await client.request_control(paused, "resume")
     await client.until_ended(paused)
-    assert _begun(it, paused) == 4 * HALF + 1
+    assert _begun(plant, paused) == 4 * HALF + 1
 
 
 async def _control_all(client: Client, request: ControlRequest, names: Iterable[str]) -> None:
@@ -169,29 +175,29 @@ async def _control_all(client: Client, request: ControlRequest, names: Iterable[
 def test_a_control_request_is_obeyed_although_the_orchestrator_is_killed(fault: Fault) -> None:
     many = fault.size(short=20, full=100)
 
-    async def main(it: Plant) -> dict[str, Any]:
-        async with it.client() as client:
-            await it.until_owned(2)
-            cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
-            await until(lambda: _begun(it, *paused) > 2 * many, "they are on their way")
+    async def main(plant: Plant) -> dict[str, Any]:
+        async with plant.client() as client:
+            await plant.until_owned(2)
+            cancelled, paused, untouched = [await client.submit(STEPS, many) for _ in range(3)]
+            await until(lambda: _begun(plant, *paused) > 2 * many, "they are on their way")
             await _control_all(client, "cancel", cancelled[: many // 2])
-            it.one("orchestrator").kill()
+            plant.one("orchestrator").kill()
             await _control_all(client, "cancel", cancelled[many // 2 :])
             await _control_all(client, "pause", paused)
             await client.until_ended(*cancelled)
             await _until_in(client, "PAUSED", *paused)
-            before, stopped = await _until_at_rest(it, *paused), _begun(it, *cancelled)
-            await client.until_ended(*others)
-            assert (_begun(it, *paused), _begun(it, *cancelled)) == (before, stopped)
+            before, stopped = await _until_at_rest(plant, *paused), _begun(plant, *cancelled)
+            await client.until_ended(*untouched)
+            assert (_begun(plant, *paused), _begun(plant, *cancelled)) == (before, stopped)
             await _control_all(client, "resume", paused)
             await client.until_ended()
             return client.accepted
 
-    with plant() as it:
-        it.staff(orchestrators=2, workers=1)
-        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full)
+    with open_plant() as plant:
+        plant.staff(orchestrators=2, workers=1)
+        verdict = judge(plant, asyncio.run(main(plant)), slots=fault.is_full)
         _assert_obeyed(verdict, {"COMPLETED": 2 * many, "CANCELLED": many}, fault)
-        assert it.kills == 1
+        assert plant.kills == 1
 
 
 @pytest.mark.timeout(240)
@@ -199,26 +205,26 @@ def test_a_control_request_is_obeyed_although_the_orchestrator_is_killed(fault: 
 def test_a_control_request_is_obeyed_while_redis_is_built_again(fault: Fault) -> None:
     many = fault.size(short=20, full=100)
 
-    async def main(it: Plant) -> tuple[dict[str, Any], int]:
-        async with it.client() as client:
-            await it.until_owned(2)
-            cancelled, paused, others = [await client.submit(STEPS, many) for _ in range(3)]
-            await until(lambda: _begun(it, *paused) > 2 * many, "they are on their way")
-            flush(it)
-            assert not is_built(it), "it is too late to show anything"
+    async def main(plant: Plant) -> tuple[dict[str, Any], int]:
+        async with plant.client() as client:
+            await plant.until_owned(2)
+            cancelled, paused, untouched = [await client.submit(STEPS, many) for _ in range(3)]
+            await until(lambda: _begun(plant, *paused) > 2 * many, "they are on their way")
+            flush(plant)
+            assert not is_built(plant), "it is too late to show anything"
             await asyncio.gather(
                 _control_all(client, "cancel", cancelled), _control_all(client, "pause", paused)
             )
-            await client.until_ended(*cancelled, *others)
+            await client.until_ended(*cancelled, *untouched)
             await _until_in(client, "PAUSED", *paused)
             await _control_all(client, "resume", paused)
             await client.until_ended()
-            return client.accepted, int(await total(it, "rebuilt_total"))
+            return client.accepted, int(await total(plant, "rebuilt_total"))
 
-    with plant() as it:
-        it.staff(orchestrators=2, workers=1)
-        accepted, rebuilt = asyncio.run(main(it))
-        verdict = judge(it, accepted, lossy=True, slots=fault.is_full)
+    with open_plant() as plant:
+        plant.staff(orchestrators=2, workers=1)
+        accepted, rebuilt = asyncio.run(main(plant))
+        verdict = judge(plant, accepted, lossy=True, slots=fault.is_full)
         _assert_obeyed(verdict, {"COMPLETED": 2 * many, "CANCELLED": many}, fault)
         assert rebuilt > 0
         fault.shows(built_again=rebuilt)
@@ -227,44 +233,47 @@ def test_a_control_request_is_obeyed_while_redis_is_built_again(fault: Fault) ->
 @pytest.mark.timeout(240)
 @pytest.mark.fault("cancel, pause", "before it began, queued, running, paused, ended")
 def test_a_control_request_is_obeyed_in_every_state_or_refused(fault: Fault) -> None:
-    async def main(it: Plant) -> dict[str, Any]:
-        async with it.client() as client:
+    async def main(plant: Plant) -> dict[str, Any]:
+        async with plant.client() as client:
             early = await _control_each(client, works.diamond())
-            it.start("orchestrator", count=2)
+            plant.start("orchestrator", count=2)
             queued = await _control_each(
                 client, works.single("queued", "work_note", queue="nobody"), node_state="QUEUED"
             )
-            it.start("worker", "--queues", "nobody,work_note,work_pause,work_fail")
+            plant.start("worker", "--queues", "nobody,work_note,work_pause,work_fail")
             steps = works.chain(2, "work_pause", config={"until": "go"})
             running = await _control_each(client, steps, node_state="RUNNING")
             cancelled, paused = zip(early, queued, running, strict=True)
             await client.until_ended(*cancelled)
             await _until_in(client, "PAUSED", *paused)
-            it.release("go")
+            plant.release("go")
             await client.until_ended(*await client.submit(works.diamond(), 10))
-            assert _begun(it, *early, *queued) == 0
-            assert _begun(it, running[1]) == 1, "the second step waits"
+            assert _begun(plant, *early, *queued) == 0
+            assert _begun(plant, running[1]) == 1, "the second step waits"
             await _refuse_each(client, paused)
             await _control_all(client, "resume", paused)
             await client.until_ended()
             return client.accepted
 
-    with plant() as it:
-        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full)
+    with open_plant() as plant:
+        verdict = judge(plant, asyncio.run(main(plant)), slots=fault.is_full)
         _assert_obeyed(verdict, {"COMPLETED": 14, "CANCELLED": 4, "FAILED": 1}, fault)
 
 
 async def _control_each(
     client: Client, document: dict[str, Any], node_state: str = ""
 ) -> list[str]:
-    """One is cancelled and one is paused, when its first node is in this state; none is before anybody looks at it."""
+    """Cancel one execution and pause another, when their first nodes are in this state.
+
+    Without a state, before any owner has looked at them.
+    """
     names = await client.submit(document, 2)
     first = document["nodes"][0]["id"]
 
     async def is_there() -> bool:
-        found = [await client.service.executions.stored(name) for name in names]
+        executions = [await client.service.executions.stored(name) for name in names]
         return all(
-            first in stored.runs and stored.runs[first].state == node_state for stored in found
+            first in stored.runs and stored.runs[first].state == node_state for stored in executions
         )
 
     if node_state:

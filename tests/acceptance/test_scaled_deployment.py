@@ -1,4 +1,7 @@
-"""Workers with different handlers side by side, as in a rolling deployment: nothing fails that one of them can run."""
+"""Workers with different handlers side by side, as in a rolling deployment.
+
+No task fails that one of the workers can run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance import works
-from tests.acceptance.plant import Client, Plant, plant
+from tests.acceptance.plant import Client, Plant, open_plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.table import Fault
 from tests.waiting import until
@@ -39,9 +42,14 @@ async def _submit(client: Client, document: dict[str, Any], count: int) -> list[
 
 async def _passed_over(client: Client) -> int:
     queue = client.stores.queue
-    found = [await queue.backlog(partition) for partition in range(client.stores.hot.partitions)]
+    backlogs_by_partition = [
+        await queue.backlog(partition) for partition in range(client.stores.hot.partitions)
+    ]
     return sum(
-        each.waiting for backlogs in found for each in backlogs if each.handler == "work_new"
+        backlog.waiting
+        for backlogs in backlogs_by_partition
+        for backlog in backlogs
+        if backlog.handler == "work_new"
     )
 
 
@@ -52,9 +60,9 @@ async def _passed_over(client: Client) -> int:
 def test_a_rolling_deployment_fails_nothing_that_some_worker_can_run(fault: Fault) -> None:
     count = fault.size(short=20, full=500)
 
-    async def main(it: Plant) -> tuple[dict[str, Any], int]:
-        async with it.client() as client:
-            (old,) = it.start("worker", "--queues", SHARED)
+    async def main(plant: Plant) -> tuple[dict[str, Any], int]:
+        async with plant.client() as client:
+            (old,) = plant.start("worker", "--queues", SHARED)
             await _submit(client, _mixed(), count)
             passed = 0
 
@@ -64,10 +72,10 @@ def test_a_rolling_deployment_fails_nothing_that_some_worker_can_run(fault: Faul
                 return passed == count
 
             await until(are_passed_over, "the old worker has met all new tasks", seconds=60)
-            (new,) = it.start("worker", "--queues", SHARED, NEW_WORKS="1")
+            (new,) = plant.start("worker", "--queues", SHARED, NEW_WORKS="1")
             await client.submit(_mixed(), count, name="mixed")
             await client.until_ended()
-            (newer,) = it.start("worker", "--queues", SHARED, NEW_WORKS="1")
+            (newer,) = plant.start("worker", "--queues", SHARED, NEW_WORKS="1")
             late = await client.submit(_mixed(), count, name="mixed")
             for leaving in (old, new):
                 leaving.terminate()
@@ -76,10 +84,10 @@ def test_a_rolling_deployment_fails_nothing_that_some_worker_can_run(fault: Faul
             assert newer.runs
             return client.accepted, passed
 
-    with plant() as it:
-        it.staff(orchestrators=2, workers=0)
-        accepted, passed = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_guarantees()
+    with open_plant() as plant:
+        plant.staff(orchestrators=2, workers=0)
+        accepted, passed = asyncio.run(main(plant))
+        verdict = judge(plant, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 3 * count}
         assert {
             run.attempt for stored in verdict.executions.values() for run in stored.runs.values()
@@ -94,17 +102,17 @@ def test_a_worker_that_moves_a_handler_to_its_own_queue_and_goes_strands_nothing
 ) -> None:
     count = fault.size(short=10, full=200)
 
-    async def main(it: Plant) -> dict[str, Any]:
-        async with it.client() as client:
-            it.start("worker", NEW_WORKS="1")
-            (mover,) = it.start(
+    async def main(plant: Plant) -> dict[str, Any]:
+        async with plant.client() as client:
+            plant.start("worker", NEW_WORKS="1")
+            (mover,) = plant.start(
                 "worker", "--queues", "special", NEW_WORKS="1", MOVED_QUEUE="special"
             )
             document = works.single("moved", "work_moved", retry=ONCE)
 
             async def is_moved() -> bool:
                 await client.until_ended(*await client.submit(document))
-                return it.calls()[-1].pid == mover.pid
+                return plant.calls()[-1].pid == mover.pid
 
             await until(is_moved, "the handler is where its newest worker is")
             mover.freeze()  # so that something waits in its queue
@@ -118,9 +126,9 @@ def test_a_worker_that_moves_a_handler_to_its_own_queue_and_goes_strands_nothing
             await client.until_ended()
             return client.accepted
 
-    with plant() as it:
-        it.staff(orchestrators=1, workers=0)
-        verdict = judge(it, asyncio.run(main(it))).assert_guarantees()
+    with open_plant() as plant:
+        plant.staff(orchestrators=1, workers=0)
+        verdict = judge(plant, asyncio.run(main(plant))).assert_guarantees()
         ended = verdict.states()
         assert ended.keys() == {"COMPLETED"}
         fault.shows(executions=ended["COMPLETED"], stranded=0, violations=0)

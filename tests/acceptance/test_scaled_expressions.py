@@ -1,4 +1,7 @@
-"""Expressions that compute without end, against real orchestrators and workers: nobody else notices (D1)."""
+"""Endless expressions against real orchestrators and workers (D1).
+
+No other execution is held up by them.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import psutil
 
 from penstock.service.submissions import StartRequest
 from tests.acceptance import works
-from tests.acceptance.plant import Client, Plant, Role, plant
+from tests.acceptance.plant import Client, Plant, Role, open_plant
 from tests.hostile.expressions import LONG_TEXT, NESTED_COUNTS
 from tests.waiting import until
 
@@ -52,22 +55,22 @@ async def _error(client: Client, execution_id: str) -> str:
     return stored.record.error.message
 
 
-async def _story(it: Plant) -> None:
-    it.start("orchestrator", count=2, ready=False, EXPRESSION_SECONDS=SECONDS)
-    it.start("worker", ready=False, EXPRESSION_SECONDS=SECONDS)
-    for role in it.roles:
+async def _story(plant: Plant) -> None:
+    plant.start("orchestrator", count=2, ready=False, EXPRESSION_SECONDS=SECONDS)
+    plant.start("worker", ready=False, EXPRESSION_SECONDS=SECONDS)
+    for role in plant.roles:
         role.ready()
-    await it.until_owned(2)
-    async with it.client() as client:
-        before = it.owners()
+    await plant.until_owned(2)
+    async with plant.client() as client:
+        before = plant.owners()
         ids = [await _submit(client, _hostile(f"hostile-{i}")) for i in range(3)]
         ids.append(await _submit(client, _transforming("transforming")))
-        orchestrators = it.running("orchestrator")
+        orchestrators = plant.running("orchestrator")
         busy = await until(lambda: next((role for role in orchestrators if _sandboxes(role)), None))
         # one that waits for nothing is done long before the hostile ones are
         await client.until_ended(*await client.submit(works.chain(3, "work_note")), seconds=10)
-        assert it.owners() == before, "no partition has wandered"
-        for role in it.running():
+        assert plant.owners() == before, "no partition has wandered"
+        for role in plant.running():
             assert psutil.Process(role.pid).memory_info().rss < MEMORY_BYTES_MAX
         orphans = _sandboxes(busy)
         busy.kill()
@@ -80,6 +83,6 @@ async def _story(it: Plant) -> None:
         assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_endless_expressions_fail_their_nodes_and_an_owner_that_dies_meanwhile_is_followed_by_one_that_goes_on():
-    with plant() as it:
-        asyncio.run(_story(it))
+def test_endless_expressions_fail_their_nodes_also_if_their_owner_dies_meanwhile():
+    with open_plant() as plant:
+        asyncio.run(_story(plant))

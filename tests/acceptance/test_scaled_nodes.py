@@ -1,4 +1,7 @@
-"""A Redis node that everybody was told to use dies under real roles: another one takes its place, nothing is lost."""
+"""A Redis node dies under real roles that were configured with it.
+
+Another node takes over, and nothing is lost.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What no worker can do yet, or nobody can read, stops nobody else; it ends as a dead letter with a reason (G4, G5)."""
+"""Tasks that no worker can run, and data that cannot be read (G4, G5).
+
+They stop no other execution, and end as a dead letter with a reason.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 
 from penstock.stores.base import partition_of
 from tests.acceptance import works
-from tests.acceptance.plant import PARTITIONS, Client, Plant, plant
+from tests.acceptance.plant import PARTITIONS, Client, Plant, open_plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.table import Fault
 from tests.waiting import until
@@ -30,8 +33,8 @@ def later(config, ctx):
 def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_letter(
     fault: Fault,
 ) -> None:
-    async def main(it: Plant) -> tuple[dict[str, Any], list[str]]:
-        async with it.client() as client:
+    async def main(plant: Plant) -> tuple[dict[str, Any], list[str]]:
+        async with plant.client() as client:
             (waiting,) = await client.submit(works.single("waiting", "work_note", queue="nobody"))
             unknown, unheard = (
                 works.single("unknown", "work_later"),
@@ -43,25 +46,25 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
             (later,) = await client.submit(unknown, name="unknown")
             (never,) = await client.submit(unheard, name="unheard")
             (mangled,) = await client.submit(works.single("mangled", "work_note", queue="mangled"))
-            await _mangle(it, mangled)
+            await _mangle(plant, mangled)
             (newer,) = await client.submit(
                 works.single("newer", "work_note", queue="newer", retry=TWICE)
             )
-            await _report_in_another_schema(it, client, newer)
+            await _report_in_another_schema(plant, client, newer)
             await client.until_ended(never, newer, *await client.submit(works.diamond(), 10))
             assert {await client.state(name) for name in (waiting, later)} == {"RUNNING"}
-            (it.folder / "later.py").write_text(LATER, encoding="utf-8")
-            it.start(
+            (plant.folder / "later.py").write_text(LATER, encoding="utf-8")
+            plant.start(
                 "worker", "--handlers", "later.py", "--queues", "nobody,work_later,mangled,newer"
             )
             await client.until_ended()
             return client.accepted, [never, mangled, newer]
 
-    with plant() as it:
-        it.start("orchestrator", NO_HANDLER_SECONDS="2")
-        it.start("worker")
-        accepted, bad = asyncio.run(main(it))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
+    with open_plant() as plant:
+        plant.start("orchestrator", NO_HANDLER_SECONDS="2")
+        plant.start("worker")
+        accepted, bad = asyncio.run(main(plant))
+        verdict = judge(plant, accepted, slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 12, "FAILED": 3}
         dead_letters = {
             dead_letter.execution_id: dead_letter.attempts for dead_letter in verdict.dead_letters
@@ -80,7 +83,7 @@ def test_what_no_worker_can_do_yet_waits_and_what_nobody_can_read_is_a_dead_lett
         )
 
 
-async def _report_in_another_schema(it: Plant, client: Client, execution_id: str) -> None:
+async def _report_in_another_schema(plant: Plant, client: Client, execution_id: str) -> None:
     """Of each of its attempts, as a worker of a version to come would."""
     key = f"penstock:{{{partition_of(execution_id, PARTITIONS)}}}:inbox"
     for attempt in range(1, ATTEMPTS + 1):
@@ -91,14 +94,14 @@ async def _report_in_another_schema(it: Plant, client: Client, execution_id: str
 
         await until(is_out, f"attempt {attempt} is out")
         report = ["TaskSucceededTwice", execution_id, "a", 1, attempt, "worker-1", {"new": True}]
-        with it.connect_redis() as link:
+        with plant.connect_redis() as link:
             link.xadd(key, {"2": msgspec.msgpack.encode(report)}, id="1-*")
 
 
-async def _mangle(it: Plant, execution_id: str) -> None:
+async def _mangle(plant: Plant, execution_id: str) -> None:
     """Its task, so that it can be read no more; and another that never was one."""
     key = f"penstock:{{{partition_of(execution_id, PARTITIONS)}}}:tasks:0:mangled"
-    with it.connect_redis() as link:
+    with plant.connect_redis() as link:
         await until(lambda: link.exists(key) and link.xlen(key), "its task is there")
         entries: Any = link.xrange(key)
         ((entry_id, fields),) = entries

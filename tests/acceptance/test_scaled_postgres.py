@@ -1,4 +1,7 @@
-"""PostgreSQL fails under real processes: what runs goes on, and nothing is accepted that isn't stored (G1)."""
+"""PostgreSQL fails under real processes (G1).
+
+Running executions go on, and nothing is accepted that isn't stored.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 from penstock.stores.postgres.migrating import migrate
 from tests.acceptance import works
 from tests.acceptance.outside import Effort, active, say
-from tests.acceptance.plant import PARTITIONS, Plant, plant
+from tests.acceptance.plant import PARTITIONS, Plant, open_plant
 from tests.acceptance.scenes import (
     KILLED,
     PAUSED,
@@ -37,10 +40,10 @@ POSTGRES_SECONDS = 30
 @contextmanager
 def durable_plant() -> Iterator[Plant]:
     """Its PostgreSQL may be killed: what it has answered is on the disk."""
-    with postgres_server(fsync=True) as server, plant() as it:
+    with postgres_server(fsync=True) as server, open_plant() as plant:
         migrate(server.url, PARTITIONS)
-        it.database, it._postgres = server.url, server
-        yield it
+        plant.database, plant._postgres = server.url, server
+        yield plant
 
 
 @pytest.mark.timeout(240)
@@ -69,12 +72,12 @@ def test_what_runs_goes_on_without_postgresql_and_is_archived_later(fault: Fault
 
 async def go_on_meanwhile(scene: Scene, ids: list[str], word: str) -> None:
     """While PostgreSQL is away: what runs completes in Redis, and what is new is refused."""
-    it, calls = scene.plant, scene.caller
-    effort = Effort(it.running())
+    plant, calls = scene.plant, scene.caller
+    effort = Effort(plant.running())
     refusal = await refused_meanwhile(scene)
-    it.release(word)
-    await until(lambda: active(it).isdisjoint(ids), "they complete without PostgreSQL")
+    plant.release(word)
+    await until(lambda: active(plant).isdisjoint(ids), "they complete without PostgreSQL")
     await idle_meanwhile(scene, effort, scene.fault.size(SHORT_SECONDS, POSTGRES_SECONDS))
     say(f"refused: {refusal.body['detail']}")
     assert (await calls.get(f"{scene.address}/health/live")).status == 200
-    assert not it.postgres.running
+    assert not plant.postgres.running

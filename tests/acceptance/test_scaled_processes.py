@@ -19,8 +19,8 @@ from tests.acceptance.plant import (
     Client,
     Plant,
     Role,
+    open_plant,
     pass_time,
-    plant,
 )
 from tests.acceptance.plant_judge import LOST, Verdict, judge
 from tests.faults.table import REDELIVERY_SECONDS, TAKEOVER_SECONDS, Fault
@@ -53,8 +53,9 @@ class Submitter:
     Each start request has a key and is repeated until it is answered.
     """
 
-    def __init__(self, it: Plant, session: aiohttp.ClientSession) -> None:
-        self._plant, self._session = it, session
+    def __init__(self, plant: Plant, session: aiohttp.ClientSession) -> None:
+        self._plant = plant
+        self._session = session
         self.answered: dict[str, str] = {}
         self.repeated = 0
         self.changed: list[str] = []
@@ -87,9 +88,9 @@ class Submitter:
         return [role.address for role in self._plant.running("api") if role.address]
 
 
-def _replace(it: Plant, role: Role) -> None:
+def _replace(plant: Plant, role: Role) -> None:
     role.kill()
-    it.start(role.kind, ready=False)
+    plant.start(role.kind, ready=False)
 
 
 def _strikes(rounds: int, seconds: float) -> int:
@@ -98,7 +99,7 @@ def _strikes(rounds: int, seconds: float) -> int:
 
 
 async def _strike(
-    it: Plant, choose: random.Random, kind: str, rounds: int, seconds: float, spared: Role
+    plant: Plant, choose: random.Random, kind: str, rounds: int, seconds: float, spared: Role
 ) -> None:
     """One that is ready, again and again; then another takes its place.
 
@@ -106,12 +107,12 @@ async def _strike(
     """
 
     def victims() -> list[Role]:
-        return [role for role in it.running(kind) if role is not spared and role.address]
+        return [role for role in plant.running(kind) if role is not spared and role.address]
 
     for _ in range(_strikes(rounds, seconds)):
         await pass_time(seconds)
         victim = choose.choice(await until(victims, f"a {kind} is ready", seconds=START_SECONDS))
-        await asyncio.to_thread(_replace, it, victim)
+        await asyncio.to_thread(_replace, plant, victim)
 
 
 async def _sleep(zombie: Role, begin: float, end: float) -> None:
@@ -136,9 +137,9 @@ async def _submit(client: Client, submitter: Submitter, choose: random.Random, r
     await asyncio.gather(*waiting)
 
 
-def _assert_once(it: Plant, submitter: Submitter) -> None:
+def _assert_once(plant: Plant, submitter: Submitter) -> None:
     """One execution for each key, and it is the one that was answered."""
-    with it.connect() as connection:
+    with plant.connect() as connection:
         rows = connection.execute(
             "SELECT labels::json ->> 'key', id FROM executions WHERE labels IS NOT NULL"
         ).fetchall()
@@ -149,17 +150,18 @@ def _assert_once(it: Plant, submitter: Submitter) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
     "processes",
-    "kill -9 of a worker each 1 s, an orchestrator each 2 s, the API each 1 s; one orchestrator asleep",
+    "kill -9 of a worker each 1 s, an orchestrator each 2 s, the API each 1 s; one orchestrator "
+    "asleep",
 )
 def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fault: Fault) -> None:
     strikes = STRIKES if fault.is_full else {"": ROUND_SECONDS}
     rounds, asleep = fault.size(SHORT_ROUNDS, ROUNDS), ASLEEP if fault.is_full else SHORT_ASLEEP
 
-    async def main(it: Plant, choose: random.Random) -> tuple[dict[str, Any], Submitter]:
-        async with it.client() as client, aiohttp.ClientSession() as session:
-            submitter, zombie = Submitter(it, session), it.one("orchestrator")
+    async def main(plant: Plant, choose: random.Random) -> tuple[dict[str, Any], Submitter]:
+        async with plant.client() as client, aiohttp.ClientSession() as session:
+            submitter, zombie = Submitter(plant, session), plant.one("orchestrator")
             killing = [
-                _strike(it, choose, kind, rounds, seconds, zombie)
+                _strike(plant, choose, kind, rounds, seconds, zombie)
                 for kind, seconds in strikes.items()
             ]
             await asyncio.gather(
@@ -169,44 +171,47 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
             await client.until_ended(seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS))
             return client.accepted, submitter
 
-    with plant(environ={} if fault.is_full else SOON_DEAD) as it:
-        it.staff(orchestrators=3, workers=4, apis=fault.size(short=2, full=3))
-        accepted, submitter = asyncio.run(main(it, fault.choices()))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
-        _assert_once(it, submitter)
+    with open_plant(environ={} if fault.is_full else SOON_DEAD) as plant:
+        plant.staff(orchestrators=3, workers=4, apis=fault.size(short=2, full=3))
+        accepted, submitter = asyncio.run(main(plant, fault.choices()))
+        verdict = judge(plant, accepted, slots=fault.is_full).assert_guarantees()
+        _assert_once(plant, submitter)
         assert verdict.states() == {"COMPLETED": rounds * PER_ROUND}
-        assert it.kills == sum(_strikes(rounds, seconds) for seconds in strikes.values())
-        assert [role for role in it.roles if not (role.runs or role.was_killed)] == [], (
+        assert plant.kills == sum(_strikes(rounds, seconds) for seconds in strikes.values())
+        assert [role for role in plant.roles if not (role.runs or role.was_killed)] == [], (
             "some ended by themselves"
         )
         assert verdict.redelivered() > 0, "no kill hit a task"
         fault.shows(
-            **{f"{kind}s_killed": count for kind, count in sorted(it.killed().items())},
+            **{f"{kind}s_killed": count for kind, count in sorted(plant.killed().items())},
             **verdict.figures(),
             orders=len(submitter.answered),
             orders_repeated=submitter.repeated,
             two_for_a_key=len(submitter.changed),
         )
         fault.promises(
-            REDELIVERY_SECONDS, slowest_redelivery_seconds=_slowest_redelivery(it, verdict)
+            REDELIVERY_SECONDS, slowest_redelivery_seconds=_slowest_redelivery(plant, verdict)
         )
 
 
-def _slowest_redelivery(it: Plant, verdict: Verdict) -> float:
-    """From a worker's death, or the last death of an owner who watched it, to the decision that its task is lost."""
-    pids = {(call.execution_id, call.node, call.attempt): call.pid for call in it.calls()}
-    deaths = {role.pid: role.killed_at for role in it.roles if role.was_killed}
+def _slowest_redelivery(plant: Plant, verdict: Verdict) -> float:
+    """Seconds from a worker's death to the decision that its task is lost.
+
+    If an owner that watched the worker died too, from the last such death.
+    """
+    pids = {(call.execution_id, call.node, call.attempt): call.pid for call in plant.calls()}
+    deaths = {role.pid: role.killed_at for role in plant.roles if role.was_killed}
     owners = [
-        role.killed_at for role in it.roles if role.was_killed and role.kind == "orchestrator"
+        role.killed_at for role in plant.roles if role.was_killed and role.kind == "orchestrator"
     ]
-    found = [0.0]
+    delays = [0.0]
     for name, stored in verdict.executions.items():
         for line in stored.history:
             pid = pids.get((name, line.node_id, line.attempt))
             if line.reason == LOST and pid in deaths:
                 since = [at for at in (deaths[pid], *owners) if at <= line.at]
-                found.append(line.at - max(since, default=line.at))
-    return max(found)
+                delays.append(line.at - max(since, default=line.at))
+    return max(delays)
 
 
 @pytest.mark.timeout(240)
@@ -217,41 +222,42 @@ def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused(fault
     enough = fault.size(short=1, full=NAPS)
     naps = []
 
-    async def main(it: Plant) -> dict[str, Any]:
-        async with it.client() as client:
-            zombie = it.one("orchestrator")
+    async def main(plant: Plant) -> dict[str, Any]:
+        async with plant.client() as client:
+            zombie = plant.one("orchestrator")
             for _ in range(NAPS):
-                await it.until_owned(3)
+                await plant.until_owned(3)
                 await client.submit(works.chain(20), 200)
-                await _until_busy(it)
+                await _until_busy(plant)
                 zombie.freeze()
-                naps.append(await _until_taken(it, zombie, "a frozen orchestrator's"))
+                naps.append(await _until_taken(plant, zombie, "a frozen orchestrator's"))
                 zombie.thaw()
                 await client.until_ended()
-                if it.fenced and len(naps) >= enough:
+                if plant.fenced and len(naps) >= enough:
                     break
-            await it.until_owned(3)
+            await plant.until_owned(3)
             return client.accepted
 
-    with plant() as it:
-        it.staff(orchestrators=3, workers=2)
-        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_guarantees()
+    with open_plant() as plant:
+        plant.staff(orchestrators=3, workers=2)
+        verdict = judge(plant, asyncio.run(main(plant)), slots=fault.is_full).assert_guarantees()
         assert set(verdict.states()) == {"COMPLETED"}
-        assert it.fenced > 0, "it was always told that its lease had gone before it could write"
+        assert plant.fenced > 0, "it was always told that its lease had gone before it could write"
         fault.shows(stops=len(naps), **verdict.figures(), stale_writes=0)
         fault.promises(TAKEOVER_SECONDS, slowest_takeover_seconds=max(naps))
 
 
-async def _until_busy(it: Plant) -> None:
-    before = len(it.calls())
-    await until(lambda: len(it.calls()) > before + 300, "there is work")
+async def _until_busy(plant: Plant) -> None:
+    before = len(plant.calls())
+    await until(lambda: len(plant.calls()) > before + 300, "there is work")
 
 
-async def _until_taken(it: Plant, role: Role, whose: str) -> float:
+async def _until_taken(plant: Plant, role: Role, whose: str) -> float:
     """Its partitions have other owners: after how many seconds."""
     begun, name = time.monotonic(), role.ready()
     await until(
-        lambda: name not in it.owners() and None not in it.owners(), "its partitions are taken"
+        lambda: name not in plant.owners() and None not in plant.owners(),
+        "its partitions are taken",
     )
     seconds = time.monotonic() - begun
     print(f"{whose} partitions were taken after {seconds:.1f} s")  # noqa: T201
@@ -263,31 +269,31 @@ async def _until_taken(it: Plant, role: Role, whose: str) -> float:
 def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> None:
     count = fault.size(short=120, full=300)
 
-    async def main(it: Plant) -> tuple[dict[str, Any], float]:
-        async with it.client() as client:
-            await it.until_owned(2)
+    async def main(plant: Plant) -> tuple[dict[str, Any], float]:
+        async with plant.client() as client:
+            await plant.until_owned(2)
             await client.submit(works.chain(20), count)
-            (joining,) = it.start("orchestrator")
-            await it.until_owned(3)
-            leaving, dying = it.running("orchestrator")[:2]
+            (joining,) = plant.start("orchestrator")
+            await plant.until_owned(3)
+            leaving, dying = plant.running("orchestrator")[:2]
             await client.submit(works.chain(20), count)
             leaving.terminate()
             assert await asyncio.to_thread(leaving.ends) == 0
-            assert leaving.ready() not in it.owners(), (
+            assert leaving.ready() not in plant.owners(), (
                 "it hands over before it ends, not when its leases run out"
             )
-            await it.until_owned(2)
+            await plant.until_owned(2)
             await client.submit(works.chain(20), count)
             dying.kill()
-            seconds = await _until_taken(it, dying, "a dead orchestrator's")
-            assert set(it.owners()) == {joining.ready()}
+            seconds = await _until_taken(plant, dying, "a dead orchestrator's")
+            assert set(plant.owners()) == {joining.ready()}
             await client.until_ended()
             return client.accepted, seconds
 
-    with plant() as it:
-        it.staff(orchestrators=2, workers=2)
-        accepted, seconds = asyncio.run(main(it))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
+    with open_plant() as plant:
+        plant.staff(orchestrators=2, workers=2)
+        accepted, seconds = asyncio.run(main(plant))
+        verdict = judge(plant, accepted, slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 3 * count}
         assert verdict.redelivered() == 0, "no worker was touched"
         fault.shows(**verdict.figures(), redelivered=0)
@@ -297,25 +303,28 @@ def test_orchestrators_that_come_and_go_share_the_partitions(fault: Fault) -> No
 @pytest.mark.timeout(240)
 @pytest.mark.fault("fan-in", "100 parents that finish together, 3 orchestrators")
 def test_a_join_of_a_hundred_parents_starts_once_a_thousand_times(fault: Fault) -> None:
-    """One worker has all tasks of an execution, and lets them go on when the last of them is there."""
+    """The parents of an execution finish together.
+
+    One worker has all of them, and lets them go on when the last of them has begun.
+    """
     joins = fault.size(short=100, full=1000)
 
-    async def main(it: Plant) -> dict[str, Any]:
-        async with it.client() as client:
-            await it.until_owned(3)
+    async def main(plant: Plant) -> dict[str, Any]:
+        async with plant.client() as client:
+            await plant.until_owned(3)
             for _ in range(joins // JOINS_AT_ONCE):
                 fan = works.fan(PARENTS, "work_gate", config={"parties": PARENTS})
                 await client.until_ended(*await client.submit(fan, JOINS_AT_ONCE))
             return client.accepted
 
-    with plant() as it:
-        it.start("worker", "--concurrency", str(PARENTS * JOINS_AT_ONCE), ready=False)
-        it.staff(orchestrators=3, workers=0)
-        verdict = judge(it, asyncio.run(main(it)), slots=fault.is_full).assert_guarantees()
+    with open_plant() as plant:
+        plant.start("worker", "--concurrency", str(PARENTS * JOINS_AT_ONCE), ready=False)
+        plant.staff(orchestrators=3, workers=0)
+        verdict = judge(plant, asyncio.run(main(plant)), slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": joins}
-        starts = [(call.execution_id, call.node) for call in it.calls() if call.event == "begun"]
+        starts = [(call.execution_id, call.node) for call in plant.calls() if call.event == "begun"]
         assert len(starts) == len(set(starts)) == joins
-        together = works.spreads(it.works)
+        together = works.spreads(plant.works)
         assert len(together) == joins
         median = statistics.median(together)
         fault.shows(

@@ -1,4 +1,7 @@
-"""Several API processes are one service; and servers that aren't this service's are refused with a reason."""
+"""Several API processes are one service.
+
+Servers that belong to another service are refused with a reason.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from penstock.runtime import open_scaled
 from penstock.stores.postgres.migrating import migrate
 from tests.acceptance import bulk, works
 from tests.acceptance.outside import Caller, begin, caller, say
-from tests.acceptance.plant import PARTITIONS, Role, plant
+from tests.acceptance.plant import PARTITIONS, Role, open_plant
 from tests.acceptance.served import LOST, Clients
 from tests.cli.commands import penstock
 from tests.servers import bare_database_url, database_url, redis_url
@@ -37,23 +40,23 @@ def test_outputs_of_ten_megabytes_arrive_at_a_child_and_are_shown():
     )
     document = works.document("bulk", make, measure)
     digest = hashlib.sha256(bulk.text_of(BULK).encode()).hexdigest()
-    with plant() as it:
-        it.start("worker", "--handlers", str(bulk.__file__))
-        (api,) = begin(it, workers=0, apis=1)
+    with open_plant() as plant:
+        plant.start("worker", "--handlers", str(bulk.__file__))
+        (api,) = begin(plant, workers=0, apis=1)
 
         async def main() -> None:
             async with caller() as calls:
-                made = [await calls.order(api.ready(), document, "?wait=60") for _ in range(2)]
-                assert [answer.body["state"] for answer in made] == ["COMPLETED"] * 2
-                for answer in made:
-                    shown = await results(calls, api, answer.body["execution_id"])
-                    assert shown["outputs"]["measure"] == {"size": BULK, "digest": digest}
-                    assert shown["outputs"]["make"]["text"] == bulk.text_of(BULK)
+                pair = [await calls.order(api.ready(), document, "?wait=60") for _ in range(2)]
+                assert [answer.body["state"] for answer in pair] == ["COMPLETED"] * 2
+                for answer in pair:
+                    result = await results(calls, api, answer.body["execution_id"])
+                    assert result["outputs"]["measure"] == {"size": BULK, "digest": digest}
+                    assert result["outputs"]["make"]["text"] == bulk.text_of(BULK)
 
         asyncio.run(main())
-        with it.connect() as connection:
+        with plant.connect() as connection:
             sizes = connection.execute("SELECT length(data) FROM blobs ORDER BY 1").fetchall()
-        with it.connect_redis() as link:
+        with plant.connect_redis() as link:
             used: Any = link.info("memory")
         say(f"blobs in PostgreSQL: {sizes}; Redis uses {used['used_memory'] / 1e6:.1f} MB")
         assert [size > BULK for (size,) in sizes] == [
@@ -67,9 +70,9 @@ async def results(calls: Caller, api: Role, execution_id: str) -> Any:
 
 
 def test_api_processes_share_one_rate_limit():
-    with plant() as it:
-        apis = it.start("api", count=2, RATE_LIMIT=f"{LIMIT}/minute")
-        begin(it, orchestrators=1, workers=1)
+    with open_plant() as plant:
+        apis = plant.start("api", count=2, RATE_LIMIT=f"{LIMIT}/minute")
+        begin(plant, orchestrators=1, workers=1)
 
         async def main() -> None:
             async with caller() as calls:
@@ -88,8 +91,8 @@ def test_api_processes_share_one_rate_limit():
 
 def test_events_are_followed_from_any_api_process_and_across_its_death():
     document = works.chain(10, "work_pause", config={"until": "go"})
-    with plant() as it:
-        first, second = begin(it, orchestrators=1, workers=1, apis=2)
+    with open_plant() as plant:
+        first, second = begin(plant, orchestrators=1, workers=1, apis=2)
 
         async def main() -> None:
             async with caller() as calls:
@@ -102,7 +105,7 @@ def test_events_are_followed_from_any_api_process_and_across_its_death():
                 second.kill()
                 await reading
                 before = len(seen)
-                it.release("go")
+                plant.release("go")
                 await read(calls, first.ready(), name, seen)
                 say(f"{before} events from one API, {len(seen) - before} from the other")
                 assert [int(number) for number, *_ in seen[:-1]] == list(range(1, len(seen)))
@@ -177,10 +180,15 @@ def with_other_partitions() -> tuple[str, str]:
 )
 def test_servers_that_are_not_this_service_s_are_refused_with_a_reason(servers, role, reason):
     store, database = servers()
-    more = {"PENSTOCK_PARTITIONS": str(PARTITIONS)} if servers is with_other_partitions else {}
+    settings = {"PENSTOCK_PARTITIONS": str(PARTITIONS)} if servers is with_other_partitions else {}
     done = penstock(
         role,
-        env={"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database, "PENSTOCK_PORT": "0", **more},
+        env={
+            "PENSTOCK_STORE": store,
+            "PENSTOCK_DATABASE": database,
+            "PENSTOCK_PORT": "0",
+            **settings,
+        },
     )
     assert done.returncode not in (0, 70), done.stderr  # 70 would be a mistake of ours
     assert reason in done.stderr

@@ -1,4 +1,7 @@
-"""Workers on Redis that die, sleep, leave and join: who gets which task, and what late reports do (G2, G4, G5)."""
+"""Workers on Redis that die, sleep, leave and join (G2, G4, G5).
+
+Which worker gets which task, and what late reports do.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 from penstock.config import Timing
 from penstock.engine.commands import Transition
 from tests.acceptance import works
-from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, plant
+from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, open_plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.table import REDELIVERY_SECONDS, Fault
 from tests.waiting import until
@@ -31,70 +34,73 @@ def _paused_work(queue: str) -> dict[str, Any]:
     )
 
 
-def _begun(it: Plant, execution_id: str, node: str = "a", attempt: int = 1) -> works.Call | None:
+def _begun(plant: Plant, execution_id: str, node: str = "a", attempt: int = 1) -> works.Call | None:
     key = ("begun", execution_id, node, attempt)
-    return next((call for call in it.calls() if call[:4] == key), None)
+    return next((call for call in plant.calls() if call[:4] == key), None)
 
 
 async def _until_begun(
-    it: Plant, execution_id: str, node: str = "a", attempt: int = 1
+    plant: Plant, execution_id: str, node: str = "a", attempt: int = 1
 ) -> works.Call:
     what = f"attempt {attempt} of {node} begins"
-    found: works.Call = await until(
-        lambda: _begun(it, execution_id, node, attempt), what, seconds=DEAD_SECONDS
+    call: works.Call = await until(
+        lambda: _begun(plant, execution_id, node, attempt), what, seconds=DEAD_SECONDS
     )
-    return found
+    return call
 
 
-async def _poisoned(it: Plant, client: Client) -> list[Role]:
+async def _poisoned(plant: Plant, client: Client) -> list[Role]:
     """Its workers, one after the other, as something that starts them again would."""
     (execution_id,) = await client.submit(
         works.single("poison", "work_poison", queue=DEADLY, retry=TWICE)
     )
     victims = []
     for attempt in (1, 2):
-        victims += it.start("worker", "--queues", DEADLY)
-        await _until_begun(it, execution_id, attempt=attempt)
+        victims += plant.start("worker", "--queues", DEADLY)
+        await _until_begun(plant, execution_id, attempt=attempt)
         await asyncio.to_thread(victims[-1].ends)
     await client.until_ended(execution_id)
     return victims
 
 
-async def _outlived(it: Plant, client: Client) -> float:
-    """One worker dies and one sleeps with a task in its hands; a third one gets both, after so many seconds."""
+async def _outlived(plant: Plant, client: Client) -> float:
+    """One worker dies and one sleeps, each with a claimed task.
+
+    A third one gets both tasks after so many seconds.
+    """
     (sleeper,), (dying,) = (
-        it.start("worker", "--queues", SLEEPY),
-        it.start("worker", "--queues", DYING),
+        plant.start("worker", "--queues", SLEEPY),
+        plant.start("worker", "--queues", DYING),
     )
     (slept,), (died,) = (
         await client.submit(_paused_work(SLEEPY)),
         await client.submit(_paused_work(DYING)),
     )
-    for each in (slept, died):
-        await _until_begun(it, each)
-    it.start("worker", "--queues", f"{SLEEPY},{DYING},work_pause,work_note")
+    for execution_id in (slept, died):
+        await _until_begun(plant, execution_id)
+    plant.start("worker", "--queues", f"{SLEEPY},{DYING},work_pause,work_note")
     sleeper.freeze()
     dying.kill()
     begun = time.monotonic()
-    for each in (slept, died):
-        await _until_begun(it, each, attempt=2)
+    for execution_id in (slept, died):
+        await _until_begun(plant, execution_id, attempt=2)
     seconds = time.monotonic() - begun
     print(f"\na dead worker's task ran again after {seconds:.1f} s")  # noqa: T201
-    it.release("go")
-    for each in (slept, died):
-        await _until_begun(it, each, "b")
-    await _awake(it, client, sleeper, slept)
-    it.release("end")
+    plant.release("go")
+    for execution_id in (slept, died):
+        await _until_begun(plant, execution_id, "b")
+    await _awake(plant, client, sleeper, slept)
+    plant.release("end")
     return seconds
 
 
-async def _awake(it: Plant, client: Client, sleeper: Role, slept: str) -> None:
+async def _awake(plant: Plant, client: Client, sleeper: Role, slept: str) -> None:
     """It finishes what it held, and nobody listens."""
     before = await _lines(client, slept, "a")
     assert before[-1].after == "COMPLETED"
     sleeper.thaw()
     mine = ("done", slept, "a", 1, sleeper.pid)
-    await until(lambda: any(call[:5] == mine for call in it.calls()), "the sleeper finishes")
+    await until(lambda: any(call[:5] == mine for call in plant.calls()), "the sleeper finishes")
     sleeper.terminate()
     assert await asyncio.to_thread(sleeper.ends) == 0
     assert await _lines(client, slept, "a") == before
@@ -116,17 +122,19 @@ async def _lines(client: Client, execution_id: str, node: str) -> list[Transitio
 def test_a_task_outlives_its_worker_and_a_poisonous_one_ends_in_the_dead_letters(
     fault: Fault,
 ) -> None:
-    async def main(it: Plant) -> tuple[dict[str, Any], list[Role], float]:
-        async with it.client() as client:
-            victims, seconds = await asyncio.gather(_poisoned(it, client), _outlived(it, client))
+    async def main(plant: Plant) -> tuple[dict[str, Any], list[Role], float]:
+        async with plant.client() as client:
+            victims, seconds = await asyncio.gather(
+                _poisoned(plant, client), _outlived(plant, client)
+            )
             await client.submit(works.diamond(), 20)
             await client.until_ended()
             return client.accepted, victims, seconds
 
-    with plant(environ={} if fault.is_full else SOON_DEAD) as it:
-        it.staff(orchestrators=2, workers=1)
-        accepted, victims, seconds = asyncio.run(main(it))
-        verdict = judge(it, accepted, slots=fault.is_full).assert_guarantees()
+    with open_plant(environ={} if fault.is_full else SOON_DEAD) as plant:
+        plant.staff(orchestrators=2, workers=1)
+        accepted, victims, seconds = asyncio.run(main(plant))
+        verdict = judge(plant, accepted, slots=fault.is_full).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 22, "FAILED": 1}
         assert [role.code for role in victims] == [137, 137], "the handler killed them"
         assert verdict.redelivered() == 3, "of the dead, the sleeping and the first poisoned worker"
@@ -163,105 +171,106 @@ QUICK_TIMES: dict[str, Any] = {
 DEFAULT_DEAD_SECONDS = Timing().worker_dead_seconds
 
 
-def test_with_quick_heartbeats_a_killed_workers_task_runs_again_long_before_the_default_time() -> (
-    None
-):
-    async def main(it: Plant) -> tuple[dict[str, Any], float]:
-        async with it.client() as client:
-            (dying,) = it.start("worker", "--queues", DYING, **QUICK_TIMES)
+def test_with_quick_heartbeats_a_killed_workers_task_soon_runs_again() -> None:
+    async def main(plant: Plant) -> tuple[dict[str, Any], float]:
+        async with plant.client() as client:
+            (dying,) = plant.start("worker", "--queues", DYING, **QUICK_TIMES)
             (died,) = await client.submit(_paused_work(DYING))
-            await _until_begun(it, died)
-            it.start("worker", "--queues", f"{DYING},work_pause", **QUICK_TIMES)
+            await _until_begun(plant, died)
+            plant.start("worker", "--queues", f"{DYING},work_pause", **QUICK_TIMES)
             dying.kill()
             killed = time.monotonic()
-            await _until_begun(it, died, attempt=2)
+            await _until_begun(plant, died, attempt=2)
             seconds = time.monotonic() - killed
-            it.release("go")
-            it.release("end")
+            plant.release("go")
+            plant.release("end")
             await client.until_ended()
             return client.accepted, seconds
 
-    with plant() as it:
-        it.start("orchestrator", **QUICK_TIMES)
-        accepted, seconds = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_guarantees()
+    with open_plant() as plant:
+        plant.start("orchestrator", **QUICK_TIMES)
+        accepted, seconds = asyncio.run(main(plant))
+        verdict = judge(plant, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 1}
         assert verdict.redelivered() == 1
         assert seconds < DEFAULT_DEAD_SECONDS, "the settings changed nothing"
 
 
 def test_no_worker_hoards_and_a_new_one_gets_work_at_once() -> None:
-    async def main(it: Plant) -> dict[str, Any]:
-        async with it.client() as client:
-            await _share(it, client)
+    async def main(plant: Plant) -> dict[str, Any]:
+        async with plant.client() as client:
+            await _share(plant, client)
             await client.submit(works.single("held", "work_pause", config={"until": "held"}), 4)
-            await until(lambda: len(it.calls()) == 84, "all four are busy")
+            await until(lambda: len(plant.calls()) == 84, "all four are busy")
             waiting = await client.submit(works.diamond(), 10)
             begun = time.monotonic()
-            (newcomer,) = it.start("worker", "--concurrency", "1")
+            (newcomer,) = plant.start("worker", "--concurrency", "1")
             await client.until_ended(*waiting)
             print(f"a new worker did what waited after {time.monotonic() - begun:.1f} s")  # noqa: T201
-            assert {call.pid for call in it.calls() if call.execution_id in waiting} == {
+            assert {call.pid for call in plant.calls() if call.execution_id in waiting} == {
                 newcomer.pid
             }
-            it.release("held")
+            plant.release("held")
             await client.until_ended()
             return client.accepted
 
-    with plant() as it:
-        it.staff(orchestrators=1, workers=0)
-        it.start("worker", "--concurrency", "1", count=4)
-        verdict = judge(it, asyncio.run(main(it))).assert_guarantees()
+    with open_plant() as plant:
+        plant.staff(orchestrators=1, workers=0)
+        plant.start("worker", "--concurrency", "1", count=4)
+        verdict = judge(plant, asyncio.run(main(plant))).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 54}
 
 
-async def _share(it: Plant, client: Client) -> None:
+async def _share(plant: Plant, client: Client) -> None:
     begun = time.monotonic()
     await client.submit(works.single("second", "work_pause", config={"seconds": 0.5}), 40)
     await client.until_ended()
-    rounds = Counter(call.pid for call in it.calls() if call.event == "begun")
+    rounds = Counter(call.pid for call in plant.calls() if call.event == "begun")
     print(  # noqa: T201
-        f"\n40 tasks of 0.5 s on 4 workers: {time.monotonic() - begun:.1f} s, {sorted(rounds.values())}"
+        f"\n40 tasks of 0.5 s on 4 workers: {time.monotonic() - begun:.1f} s, "
+        f"{sorted(rounds.values())}"
     )
     assert len(rounds) == 4
     assert max(rounds.values()) <= 11, "one waited behind a busy worker"
 
 
 def test_a_worker_that_is_told_to_stop_finishes_and_hands_back_the_rest() -> None:
-    async def main(it: Plant) -> tuple[dict[str, Any], list[str], str]:
-        async with it.client() as client:
-            (leaving,) = it.start("worker", SHUTDOWN_GRACE_SECONDS="2")
+    async def main(plant: Plant) -> tuple[dict[str, Any], list[str], str]:
+        async with plant.client() as client:
+            (leaving,) = plant.start("worker", SHUTDOWN_GRACE_SECONDS="2")
             quick = await client.submit(
                 works.single("quick", "work_pause", config={"until": "soon"}), 3
             )
             (slow,) = await client.submit(
                 works.single("slow", "work_pause", config={"until": "late"})
             )
-            for each in (*quick, slow):
-                await _until_begun(it, each)
-            (staying,) = it.start("worker")
+            for execution_id in (*quick, slow):
+                await _until_begun(plant, execution_id)
+            (staying,) = plant.start("worker")
             leaving.terminate()
             await until(lambda: "stops" in leaving.said(), "it has heard")
             late = await client.submit(works.single("note", "work_note"), 20)
-            it.release("soon")
+            plant.release("soon")
             await client.until_ended(*quick, *late)
             assert await asyncio.to_thread(leaving.ends) == 0
             begun = time.monotonic()
-            await _until_begun(it, slow, attempt=2)
+            await _until_begun(plant, slow, attempt=2)
             print(f"\nwhat a worker left was begun again after {time.monotonic() - begun:.1f} s")  # noqa: T201
-            counts = await it.one("orchestrator").metrics()
+            counts = await plant.one("orchestrator").metrics()
             assert counts["tasks_lost_total"] == 0, (
                 "it was handed back, not taken back from somebody who is silent"
             )
-            it.release("late")
+            plant.release("late")
             await client.until_ended()
-            assert {call.pid for call in it.calls() if call.execution_id in late} == {staying.pid}
+            assert {call.pid for call in plant.calls() if call.execution_id in late} == {
+                staying.pid
+            }
             return client.accepted, [*quick, *late], slow
 
-    with plant() as it:
-        it.staff(orchestrators=1, workers=0)
-        accepted, once, twice = asyncio.run(main(it))
-        verdict = judge(it, accepted).assert_guarantees()
+    with open_plant() as plant:
+        plant.staff(orchestrators=1, workers=0)
+        accepted, once, twice = asyncio.run(main(plant))
+        verdict = judge(plant, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 24}
         assert {verdict.executions[name].runs["a"].attempt for name in once} == {1}
         assert verdict.executions[twice].runs["a"].attempt == 2

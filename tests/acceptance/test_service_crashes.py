@@ -1,4 +1,7 @@
-"""The HTTP service as a process: killed under load, stopped with streams open, started where it can't be (G1, G2)."""
+"""The HTTP service as a process (G1, G2).
+
+Killed under load, stopped with open streams, started where it can't run.
+"""
 
 from __future__ import annotations
 
@@ -92,22 +95,24 @@ async def _assert_one_outcome_per_node(clients: Clients) -> None:
     """As a client sees it; the judge looks at all of them in the file."""
     for number in list(clients.answered)[:: max(1, len(clients.answered) // LOOKED_AT)]:
         (execution_id,) = clients.answered[number]
-        shown = await clients.get(f"/executions/{execution_id}")
+        execution = await clients.get(f"/executions/{execution_id}")
         history = (await clients.get(f"/executions/{execution_id}/history"))["items"]
         outcomes = Counter(line["node_id"] for line in history if line["to"] in ENDS)
-        assert outcomes == {None: 1, **dict.fromkeys(shown["nodes"], 1)}
-        assert shown["input"] == {"n": number}
+        assert outcomes == {None: 1, **dict.fromkeys(execution["nodes"], 1)}
+        assert execution["input"] == {"n": number}
 
 
 def _assert_each_order_was_taken_once(clients: Clients, verdict: Verdict) -> None:
-    made: dict[str, list[str]] = {}
+    ids_by_key: dict[str, list[str]] = {}
     for name, stored in verdict.executions.items():
-        made.setdefault(stored.record.labels["order"], []).append(name)
-    twice = {order: names for order, names in made.items() if len(names) > 1}
+        ids_by_key.setdefault(stored.record.labels["order"], []).append(name)
+    twice = {order: names for order, names in ids_by_key.items() if len(names) > 1}
     assert twice == {}, "one request made two executions"
     for number, ids in clients.answered.items():
-        assert ids == set(made[str(number)]), "what was answered is there, and always the same"
-    unanswered = {int(order) for order in made} - clients.answered.keys()
+        assert ids == set(ids_by_key[str(number)]), (
+            "what was answered is there, and always the same"
+        )
+    unanswered = {int(order) for order in ids_by_key} - clients.answered.keys()
     assert all(number in clients.lost or number % 2 == 0 for number in unanswered)
 
 
@@ -118,11 +123,11 @@ def test_a_client_that_comes_back_after_a_crash_misses_no_event_and_gets_none_tw
     assert [int(name) for name, kind, _ in events if kind == "transition"] == list(
         range(1, len(history) + 1)
     )
-    shown = [
+    expected = [
         {key: value for key, value in data.items() if key != "execution_id"}
         for _, _, data in events[:-1]
     ]
-    assert shown == history
+    assert expected == history
     assert events[-1][1] == "end"
     assert any(line["reason"] == "lost" for line in history), "no kill hit a task"
 
@@ -152,7 +157,10 @@ async def _follow(
     life: Life,
     goal: int | None,
 ) -> None:
-    """Until so many have come in all, and then to whatever still comes while the service dies; or to the end."""
+    """Read events, and kill the service when `goal` have come in all.
+
+    Whatever still comes while it dies is read too. Without a goal, read until the stream ends.
+    """
     last = events[-1][0] if events else ""
     try:
         async for event in clients.follow(f"/executions/{execution_id}/events", last):

@@ -63,17 +63,17 @@ def calls(folder: Path) -> list[Call]:
 
     Half a line is a process that was killed, or is still writing.
     """
-    found: list[Call] = []
+    calls_so_far: list[Call] = []
     for file in folder.glob("*.calls"):
         for line in file.read_text(encoding="utf-8").splitlines(keepends=True):
             parts = line.split()
             if line.endswith("\n"):
-                found.append(
+                calls_so_far.append(
                     Call(
                         parts[0], parts[1], parts[2], int(parts[3]), int(parts[4]), float(parts[5])
                     )
                 )
-    return sorted(found, key=lambda call: call.at)
+    return sorted(calls_so_far, key=lambda call: call.at)
 
 
 @penstock.handler("work_note")
@@ -108,7 +108,10 @@ _gates: defaultdict[str, Gate] = defaultdict(Gate)
 
 @penstock.handler("work_gate")
 async def pass_gate(config: dict[str, Any], ctx: penstock.Context) -> None:
-    """Waits until all `parties` of the execution are there; then they finish together, and how close is written."""
+    """Waits until all `parties` of the execution are there, then all finish together.
+
+    How close together is written down.
+    """
     gate = _gates[ctx.execution_id]
     gate.waiting += 1
     if gate.waiting == config["parties"]:
@@ -153,7 +156,10 @@ async def block(config: dict[str, Any], ctx: penstock.Context) -> int:
 
 @penstock.handler("work_hold")
 def hold(config: dict[str, Any], ctx: penstock.Context) -> int:
-    """Holds Python's lock for `seconds` at least: in a C function that doesn't let go of it, or in a `pattern`."""
+    """Holds the GIL for `seconds` at least.
+
+    In a C function that doesn't release it, or in a regular expression (`pattern`).
+    """
     write("begun", ctx)
     if config.get("pattern"):
         hold_in_pattern(config["seconds"])
@@ -219,12 +225,15 @@ def fan(width: int, handler: str = "work_note", **fields: Any) -> dict[str, Any]
     """So many parents that finish together, and a join."""
     parents = [node(f"n{i}", (), handler, **fields) for i in range(width)]
     return document(
-        f"fan-{width}-{handler}", *parents, node("join", [each["id"] for each in parents])
+        f"fan-{width}-{handler}", *parents, node("join", [parent["id"] for parent in parents])
     )
 
 
 def any_dag(seed: int, size: int = 12) -> dict[str, Any]:
-    """Half of its nodes take a moment, so that whatever happens to a worker finds tasks in its hands."""
+    """A document half of whose nodes take a moment.
+
+    Whatever happens to a worker then finds claimed tasks.
+    """
     choose = random.Random(seed)
     names = [f"n{i}" for i in range(size)]
     slow: dict[str, Any] = {"handler": "work_pause", "config": {"seconds": 0.1}}

@@ -1,4 +1,7 @@
-"""Calls of an ASGI app without a server, spelled as uvicorn would hand them over; and a small app behind its middleware."""
+"""Calls of an ASGI app without a server, and a small app behind its middleware.
+
+The calls are spelled as uvicorn would pass them on.
+"""
 
 from __future__ import annotations
 
@@ -90,8 +93,10 @@ async def _exchange(app: Any, scope: dict[str, Any], body: bytes) -> Answer:
         sent.append(message)
 
     await app(scope, receive, send)
-    given = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Answer(sent[0]["status"], given, b"".join(part.get("body", b"") for part in sent[1:]))
+    headers_sent = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answer(
+        sent[0]["status"], headers_sent, b"".join(part.get("body", b"") for part in sent[1:])
+    )
 
 
 @dataclass
@@ -111,9 +116,9 @@ class Cold:
 
     async def keys(self) -> list[ApiKey]:
         self.reads += 1
-        found = list(self.keys_by_id.values())
+        api_keys = list(self.keys_by_id.values())
         await self._answer()
-        return found
+        return api_keys
 
     async def revoke_key(self, key_id: str, now: float) -> bool:
         key = self.keys_by_id.get(key_id)
@@ -155,8 +160,8 @@ class Site:
             self.app, settings=Settings(**settings), keys=self.keys, audit_log=self.audit_log
         )
 
-    async def call(self, method: str, target: str, headers: Headers = (), **more: Any) -> Answer:
-        return await call(self.app, method, target, headers, **more)
+    async def call(self, method: str, target: str, headers: Headers = (), **options: Any) -> Answer:
+        return await call(self.app, method, target, headers, **options)
 
     async def key(self, *scopes: str, name: str = "someone") -> dict[str, str]:
         """The header of a new key."""

@@ -1,4 +1,7 @@
-"""A client that sends a request exactly as it is written: no library tidies its path or its body on the way."""
+"""A client that sends a request exactly as it is written.
+
+No library normalises its path or its body on the way.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,10 @@ class Caller:
         headers: Mapping[str, str] | None = None,
         **query: Any,
     ) -> Answer:
-        """A call of the API with JSON; a query's underscores at the end are for Python: `from_` is `from`."""
+        """Call the API with JSON.
+
+        An underscore at the end of a query parameter is for Python: `from_` is `from`.
+        """
         target = "/api/v1" + path
         if query:
             target += "?" + urlencode(
@@ -91,20 +97,20 @@ class Caller:
 
     def items(self, path: str, **query: Any) -> list[Any]:
         """Of all pages."""
-        found: list[Any] = []
+        listed: list[Any] = []
         while True:
             page = self.shown(path, **query)
             assert page.keys() == {"items", "next_cursor"}
-            found += page["items"]
+            listed += page["items"]
             if page["next_cursor"] is None:
-                return found
+                return listed
             query["cursor"] = page["next_cursor"]
 
     def store(self, document: Mapping[str, Any], **query: Any) -> dict[str, Any]:
         answer = self.post("/workflows", document, **query)
         assert answer.status in {200, 201}, answer
-        found: dict[str, Any] = answer.body
-        return found
+        stored: dict[str, Any] = answer.body
+        return stored
 
     def start(self, workflow: str | Mapping[str, Any], **fields: Any) -> str:
         key = "workflow" if isinstance(workflow, str) else "definition"
@@ -119,8 +125,8 @@ class Caller:
         """The execution, once it is in one of these states."""
 
         def look() -> dict[str, Any] | None:
-            found: dict[str, Any] = self.shown(f"/executions/{execution_id}")
-            return found if found["state"] in states else None
+            execution: dict[str, Any] = self.shown(f"/executions/{execution_id}")
+            return execution if execution["state"] in states else None
 
         seen: dict[str, Any] = until_now(look, f"{execution_id} is {states}")
         return seen

@@ -1,4 +1,4 @@
-"""The compatible routes over a real engine, called without a network: what a client sends, and what it gets."""
+"""The compatible routes over a real engine, called without a network."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Answer(NamedTuple):
 
 class Client:
     def __init__(self, app: FastAPI, service: Service) -> None:
-        self.app, self.service = app, service
+        self.app = app
+        self.service = service
         self.gate = asyncio.Event()
         """What the handler `gated` waits for."""
         self.broken: set[str] = set()
@@ -97,11 +98,11 @@ class Client:
 
     async def reach(self, execution_id: str, *states: str) -> dict[str, Any]:
         async def reached() -> dict[str, Any] | None:
-            found: dict[str, Any] = await self.get(f"/workflow/{execution_id}")
-            return found if found["status"] in (states or ENDS) else None
+            status: dict[str, Any] = await self.get(f"/workflow/{execution_id}")
+            return status if status["status"] in (states or ENDS) else None
 
-        found: dict[str, Any] = await until(reached, f"{execution_id} in {states or ENDS}")
-        return found
+        final: dict[str, Any] = await until(reached, f"{execution_id} in {states or ENDS}")
+        return final
 
     async def run(
         self, *nodes: Mapping[str, Any], body: Any = None, **fields: Any

@@ -1,4 +1,4 @@
-"""The routes of events behind a real uvicorn, and a client that reads Server-Sent Events by the letter."""
+"""The routes of events behind a real uvicorn, and a strict Server-Sent Events client."""
 
 from __future__ import annotations
 
@@ -29,14 +29,20 @@ class Served:
         port: int,
         running: asyncio.Task[None],
     ) -> None:
-        self.feed, self.server, self.port, self._running = live_events, server, port, running
+        self.feed = live_events
+        self.server = server
+        self.port = port
+        self._running = running
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
     async def stop(self) -> None:
-        """As a process that gets SIGTERM: streams are ended first, or uvicorn would wait for them."""
+        """Stop as a process does that gets SIGTERM.
+
+        Streams are ended first, or uvicorn would wait for them.
+        """
         self.feed.close()
         self.server.should_exit = True
         await self._running
@@ -54,11 +60,11 @@ async def served(live_events: LiveEvents, **options: float) -> AsyncIterator[Ser
     server = uvicorn.Server(config)
     running = asyncio.create_task(server.serve([listener]))
     await until(lambda: server.started or running.done(), "the server listens")
-    found = Served(live_events, server, listener.getsockname()[1], running)
+    events_server = Served(live_events, server, listener.getsockname()[1], running)
     try:
-        yield found
+        yield events_server
     finally:
-        await found.stop()
+        await events_server.stop()
 
 
 class Events:
@@ -92,12 +98,12 @@ class Events:
                 fields[name] = value
 
     async def take(self, count: int) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+        events: list[dict[str, Any]] = []
         async for event in self:
-            found.append(event)
-            if len(found) == count:
-                return found
-        return found
+            events.append(event)
+            if len(events) == count:
+                return events
+        return events
 
 
 @asynccontextmanager

@@ -1,4 +1,7 @@
-"""Handlers that a test holds up and lets go on, so that an execution is in the state that the test wants."""
+"""Handlers that a test holds up and lets go on.
+
+So an execution is in the state that the test wants.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,13 @@ from tests.waiting import PATIENCE_SECONDS, until_now
 
 
 class Gates:
-    """`gate` waits until the gate that its config names is opened; `tell` logs; `grow` answers a long text.
+    """The handlers `gate`, `tell` and `grow`.
 
-    `gate` logs the `lines` of its config before it waits. With `fails`, every attempt has a gate of its own, and that
-    attempt fails behind it.
+    `gate` waits until the gate that its config names is opened; `tell` logs; `grow` returns a long
+    text.
+
+    `gate` logs the `lines` of its config before it waits. With `fails`, every attempt has a gate of
+    its own, and that attempt fails behind it.
     """
 
     def __init__(self) -> None:
@@ -91,7 +97,9 @@ class GatedService:
     """A service with gates, and a caller of it."""
 
     def __init__(self, service: Running, gates: Gates) -> None:
-        self.service, self.gates, self.api = service, gates, Caller(service.address)
+        self.service = service
+        self.gates = gates
+        self.api = Caller(service.address)
 
 
 @contextmanager

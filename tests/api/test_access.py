@@ -1,4 +1,7 @@
-"""Who may do what: the table of routes and scopes, spellings of paths, and a local service that no page can drive."""
+"""Access: the table of routes and scopes, and spellings of paths.
+
+A local service cannot be driven by a web page.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -243,11 +246,11 @@ def test_of_several_routes_for_a_path_the_strictest_counts():
     for path, scope in scopes.items():
         routes.add("GET", path, compile_path(path)[0], Rule(scope, path, "", changes=False))
     routes.close()
-    found = {
+    rule_by_path = {
         path: routes.find("GET", path)
         for path in ("/a/x", "/a/b", "/a/c", "/a/d", "/z/b", "/z/x", "/a/c\n")
     }
-    assert {path: each and each.scope for path, each in found.items()} == {
+    assert {path: rule and rule.scope for path, rule in rule_by_path.items()} == {
         "/a/x": OPEN,
         "/a/b": "admin",
         "/a/c": "operate",
@@ -256,16 +259,19 @@ def test_of_several_routes_for_a_path_the_strictest_counts():
         "/z/x": None,
         "/a/c\n": None,
     }
-    assert found["/a/b"] is not None
-    assert (found["/a/b"].rule.operation, dict(found["/a/b"].params)) == ("/a/{x}", {"x": "b"})
+    assert rule_by_path["/a/b"] is not None
+    assert (rule_by_path["/a/b"].rule.operation, dict(rule_by_path["/a/b"].params)) == (
+        "/a/{x}",
+        {"x": "b"},
+    )
 
 
 def test_a_parameter_may_have_slashes_where_the_router_lets_it():
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.add_api_route("/api/v1/workflows/{name:path}", whoami, methods=["DELETE"])
-    found = check_routes(app).find("DELETE", "/api/v1/workflows/a/b")
-    assert found is not None
-    assert (found.rule.operation, found.scope, dict(found.params)) == (
+    rule = check_routes(app).find("DELETE", "/api/v1/workflows/a/b")
+    assert rule is not None
+    assert (rule.rule.operation, rule.scope, dict(rule.params)) == (
         "delete_workflow",
         "operate",
         {"name": "a/b"},
@@ -440,12 +446,12 @@ def test_a_store_that_is_away_or_silent_opens_nothing_and_holds_nobody_up():
         site, closed = Site(), Site()
         await closed.key("read")
         clock = Clock()
-        for each in (site, closed):
-            each.keys._clock = clock
-            await each.keys.exist()
+        for each_site in (site, closed):
+            each_site.keys._clock = clock
+            await each_site.keys.exist()
         clock.now += 60
-        for each in (site, closed):
-            each.cold.failure = StoreUnavailable("away")
+        for each_site in (site, closed):
+            each_site.cold.failure = StoreUnavailable("away")
         assert (await site.call("GET", "/api/v1/me")).status == 200
         assert (await closed.call("GET", "/api/v1/me")).status == 401
         site.cold.failure, site.cold.gate = None, asyncio.Event()

@@ -95,8 +95,8 @@ def test_what_a_line_is_about(method, target, action, about, detail):
     async def scenario() -> None:
         site = Site()
         await site.call(method, target)
-        found = [(line.action, line.object, line.detail, line.key_id) for line in site.cold.lines]
-        assert found == ([(action, about, detail, "")] if about else [])
+        lines = [(line.action, line.object, line.detail, line.key_id) for line in site.cold.lines]
+        assert lines == ([(action, about, detail, "")] if about else [])
 
     asyncio.run(scenario())
 
@@ -167,9 +167,8 @@ def test_a_call_that_fails_leaves_a_line_with_its_answer():
         assert (await site.call("POST", "/api/v1/executions")).status == 409
         assert [line.status for line in site.cold.lines] == [409]
         site = with_route("POST", "/api/v1/executions", broken)
-        with pytest.raises(
-            RuntimeError, match="a bug"
-        ):  # the framework answers 500 and lets the server log it
+        # the framework answers 500 and lets the server log it
+        with pytest.raises(RuntimeError, match="a bug"):
             await site.call("POST", "/api/v1/executions")
         assert [line.status for line in site.cold.lines] == [500]
 
@@ -240,13 +239,13 @@ def test_a_caller_that_gives_up_takes_no_other_line_with_it():
     async def scenario() -> None:
         site = Site()
         site.cold.gate = asyncio.Event()
-        one = asyncio.create_task(site.audit_log.write(LINE))
-        other = asyncio.create_task(site.audit_log.write(LINE))
+        first = asyncio.create_task(site.audit_log.write(LINE))
+        second = asyncio.create_task(site.audit_log.write(LINE))
         await let_others_run()
-        one.cancel()
+        first.cancel()
         await let_others_run()
         site.cold.gate.set()
-        await other
+        await second
         assert site.cold.batches == [2]
 
     asyncio.run(scenario())
@@ -309,11 +308,11 @@ def test_every_line_names_what_it_was_about(tmp_path: Path) -> None:
         items = api.post(
             "/executions/batch", {"executions": [{"workflow": "report"}, {"workflow": "nobody"}]}
         ).body
-        made = items["items"][0]["execution_id"]
-        assert last()[3] == {"count": 2, "started": 1, "execution_ids": [made]}
-        api.until_state(made, "COMPLETED")
+        execution_id = items["items"][0]["execution_id"]
+        assert last()[3] == {"count": 2, "started": 1, "execution_ids": [execution_id]}
+        api.until_state(execution_id, "COMPLETED")
         items = api.post(
-            "/executions/bulk", {"action": "cancel", "execution_ids": [made, "nobody"]}
+            "/executions/bulk", {"action": "cancel", "execution_ids": [execution_id, "nobody"]}
         ).body["items"]
         assert last()[3] == {"action": "cancel", "count": 2, "done": 0, "execution_ids": []}
 

@@ -1,4 +1,7 @@
-"""Many executions controlled with one call: one answer each, and what can't be done to one doesn't stop the others."""
+"""Many executions controlled with one call.
+
+Each gets its own answer, and a refused one doesn't stop the others.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ ITEM = {"execution_id", "ok", "made", "runs", "keeps", "error"}
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("bulk")) as found:
-        yield found
+    with gated_service(tmp_path_factory.mktemp("bulk")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -24,8 +27,8 @@ def api(server: GatedService) -> Caller:
     return server.api
 
 
-def bulk(api: Caller, action: str, names: list[str], **more: Any) -> list[dict[str, Any]]:
-    answer = api.post("/executions/bulk", {"action": action, "execution_ids": names, **more})
+def bulk(api: Caller, action: str, names: list[str], **fields: Any) -> list[dict[str, Any]]:
+    answer = api.post("/executions/bulk", {"action": action, "execution_ids": names, **fields})
     assert answer.status == 200, answer
     assert answer.body["next_cursor"] is None
     items: list[dict[str, Any]] = answer.body["items"]

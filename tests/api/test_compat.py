@@ -1,4 +1,7 @@
-"""The compatible routes of the contract, each with every prefix: what clients of the public implementations rely on."""
+"""The compatible routes of the contract, each with every prefix.
+
+Clients of the public implementations rely on this.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +32,15 @@ def test_a_workflow_is_stored_triggered_watched_and_read(tmp_path, prefix):
     async def story() -> None:
         async with serving(tmp_path) as client:
             document = {"name": "chain", "dag": {"nodes": CHAIN}}
-            made = await client.call("POST", f"{prefix}/workflow", document)
-            assert made.status == 201
-            assert set(made.body) == set(views.Submitted.model_fields)
-            name = made.body["execution_id"]
-            assert names(made.body) == {name}
-            assert (made.body["name"], made.body["status"]) == ("chain", "PENDING")
-            assert made.body["workflow_definition_id"] == "chain@1"
-            assert made.body["created_at"].endswith("Z")
-            assert made.body["message"]
+            answer = await client.call("POST", f"{prefix}/workflow", document)
+            assert answer.status == 201
+            assert set(answer.body) == set(views.Submitted.model_fields)
+            name = answer.body["execution_id"]
+            assert names(answer.body) == {name}
+            assert (answer.body["name"], answer.body["status"]) == ("chain", "PENDING")
+            assert answer.body["workflow_definition_id"] == "chain@1"
+            assert answer.body["created_at"].endswith("Z")
+            assert answer.body["message"]
 
             waiting = await client.get(f"{prefix}/workflow/{name}")
             assert (waiting["status"], waiting["progress"]["percentage"]) == ("PENDING", 0)
@@ -63,20 +66,20 @@ def test_a_workflow_is_stored_triggered_watched_and_read(tmp_path, prefix):
     asyncio.run(story())
 
 
-async def _check_status(found: dict[str, Any], name: str) -> None:
-    assert set(found) == set(views.Status.model_fields)
-    assert names(found) == {name}
-    assert found["name"] == "chain"
-    assert found["status"] == found["state"] == "COMPLETED"
+async def _check_status(status: dict[str, Any], name: str) -> None:
+    assert set(status) == set(views.Status.model_fields)
+    assert names(status) == {name}
+    assert status["name"] == "chain"
+    assert status["status"] == status["state"] == "COMPLETED"
     assert (
-        found["node_states"]
-        == found["node_statuses"]
+        status["node_states"]
+        == status["node_statuses"]
         == dict.fromkeys(("input", "user", "output"), "COMPLETED")
     )
-    assert found["progress"] == {"total": 3, "completed": 3, "failed": 0, "percentage": 100}
-    assert found["error"] is None
-    assert found["created_at"] <= found["started_at"] <= found["completed_at"]
-    user = found["nodes"]["user"]
+    assert status["progress"] == {"total": 3, "completed": 3, "failed": 0, "percentage": 100}
+    assert status["error"] is None
+    assert status["created_at"] <= status["started_at"] <= status["completed_at"]
+    user = status["nodes"]["user"]
     assert set(user) == set(views.CompatNode.model_fields)
     assert (user["state"], user["output"], user["error"], user["attempt"]) == (
         "COMPLETED",
@@ -85,28 +88,28 @@ async def _check_status(found: dict[str, Any], name: str) -> None:
         1,
     )
     assert user["started_at"] <= user["completed_at"]
-    views.Status.model_validate(found)
+    views.Status.model_validate(status)
 
 
-def _check_results(found: dict[str, Any], name: str) -> None:
-    assert set(found) == set(views.CompatResults.model_fields)
-    assert names(found) == {name}
+def _check_results(results: dict[str, Any], name: str) -> None:
+    assert set(results) == set(views.CompatResults.model_fields)
+    assert names(results) == {name}
     outputs = {"input": {"user_id": 7}, "user": {"id": 7}, "output": {"found": 7}}
-    assert found["results"] == found["outputs"] == outputs
-    assert found["result"] == found["output_data"] == {"found": 7}
-    assert (found["status"], found["completed"]) == ("COMPLETED", True)
-    views.CompatResults.model_validate(found)
+    assert results["results"] == results["outputs"] == outputs
+    assert results["result"] == results["output_data"] == {"found": 7}
+    assert (results["status"], results["completed"]) == ("COMPLETED", True)
+    views.CompatResults.model_validate(results)
 
 
 @pytest.mark.parametrize("prefix", PLURAL)
 def test_the_plural_does_the_same(tmp_path, prefix):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            made = await client.call(
+            answer = await client.call(
                 "POST", f"{prefix}/workflows", {"name": "chain", "nodes": CHAIN}
             )
-            assert made.status == 201
-            name = made.body["execution_id"]
+            assert answer.status == 201
+            name = answer.body["execution_id"]
             assert (await client.call("POST", f"{prefix}/workflows/{name}/trigger")).status == 200
             await client.reach(name, "COMPLETED")
             for path in ("", "/results"):
@@ -135,8 +138,8 @@ def test_an_execution_without_an_output_node_has_its_sinks_as_result(tmp_path):
             done = await client.run(
                 node("a"), node("b", "a", config={"x": 1}), node("c", "a", config={"y": 2})
             )
-            found = await client.get(f"/workflow/{done['id']}/results")
-            assert found["result"] == {"b": {"x": 1}, "c": {"y": 2}}
+            results = await client.get(f"/workflow/{done['id']}/results")
+            assert results["result"] == {"b": {"x": 1}, "c": {"y": 2}}
 
     asyncio.run(story())
 
@@ -158,10 +161,10 @@ def test_what_there_is_can_be_read_while_it_runs(tmp_path):
         async with serving(tmp_path) as client:
             name = await client.submit(*GATED)
             await client.trigger(name)
-            found = await client.reach(name, "RUNNING")
-            while found["node_states"]["first"] != "COMPLETED":
-                found = await client.reach(name, "RUNNING")
-            assert found["progress"] == {
+            status = await client.reach(name, "RUNNING")
+            while status["node_states"]["first"] != "COMPLETED":
+                status = await client.reach(name, "RUNNING")
+            assert status["progress"] == {
                 "total": 3,
                 "completed": 1,
                 "failed": 0,
@@ -368,13 +371,13 @@ def test_delete_cancels(tmp_path, prefix, triggered):
             if triggered:
                 await client.trigger(name)
                 await client.reach(name, "RUNNING")
-            gone = await client.call("DELETE", f"{prefix}/workflow/{name}")
-            assert gone.status == 200
-            assert set(gone.body) == set(views.Cancelled.model_fields)
-            assert (names(gone.body), gone.body["status"]) == ({name}, "CANCELLED")
-            found = await client.reach(name)
-            assert found["status"] == "CANCELLED"
-            assert found["progress"]["percentage"] < 100
+            deleted = await client.call("DELETE", f"{prefix}/workflow/{name}")
+            assert deleted.status == 200
+            assert set(deleted.body) == set(views.Cancelled.model_fields)
+            assert (names(deleted.body), deleted.body["status"]) == ({name}, "CANCELLED")
+            status = await client.reach(name)
+            assert status["status"] == "CANCELLED"
+            assert status["progress"]["percentage"] < 100
             assert (await client.call("DELETE", f"{prefix}/workflow/{name}")).status == 409
 
     asyncio.run(story())

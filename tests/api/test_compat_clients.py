@@ -196,9 +196,9 @@ def test_a_document_of_theirs_ends_as_its_author_expects(tmp_path, case):
         async with serving(tmp_path, mock_services=True) as client:
             done = await client.run(*case.nodes, body=case.body)
             assert done["status"] == case.state, done["error"]
-            found = (await client.get(f"/workflow/{done['id']}/results"))["outputs"]
+            outputs = (await client.get(f"/workflow/{done['id']}/results"))["outputs"]
             for name, expected in (case.outputs or {}).items():
-                assert {key: found[name][key] for key in expected} == expected
+                assert {key: outputs[name][key] for key in expected} == expected
 
     asyncio.run(story())
 
@@ -244,8 +244,8 @@ def test_the_main_api_refuses_an_unknown_key_unless_services_are_mocked(tmp_path
                 "name": "x",
                 "nodes": [node("s", handler="sleep", config={"second": 0}, **ONCE)],
             }
-            made = await client.service.submissions.submit(StartRequest(workflow=document))
-            done = await client.reach(made.execution_id)
+            submitted = await client.service.submissions.submit(StartRequest(workflow=document))
+            done = await client.reach(submitted.execution_id)
             assert done["status"] == ("COMPLETED" if mock else "FAILED")
             assert mock or "did you mean 'seconds'?" in done["error"]
 
@@ -295,8 +295,8 @@ def test_a_cancellation_says_so(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
             execution_id = await client.submit(node("a"))
-            gone = await client.call("DELETE", f"/workflow/{execution_id}")
-            assert (gone.status, "cancelled" in gone.body["message"]) == (200, True)
+            deleted = await client.call("DELETE", f"/workflow/{execution_id}")
+            assert (deleted.status, "cancelled" in deleted.body["message"]) == (200, True)
 
     asyncio.run(story())
 
@@ -421,9 +421,9 @@ def test_a_refused_document_is_told_in_their_words(tmp_path):
 def test_health_says_healthy(tmp_path):
     async def story() -> None:
         async with serving(tmp_path) as client:
-            found = await client.get("/v1/health")
-            assert (found["status"], found["healthy"], found["ok"]) == ("healthy", True, True)
-            assert set(found["dependencies"].values()) == {"healthy"}
+            health = await client.get("/v1/health")
+            assert (health["status"], health["healthy"], health["ok"]) == ("healthy", True, True)
+            assert set(health["dependencies"].values()) == {"healthy"}
 
     asyncio.run(story())
 

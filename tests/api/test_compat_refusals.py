@@ -1,4 +1,7 @@
-"""Whatever is sent to the compatible routes: 4xx with the reasons, never 5xx, and nothing is stored."""
+"""Bad requests to the compatible routes.
+
+They get 4xx with the reasons, never 5xx, and nothing is stored.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A failed workflow, triggered again or taken from the dead letters: what failed runs again, and the old id works."""
+"""A failed workflow, triggered again or retried from the dead letters.
+
+The failed nodes run again, and the old id still works.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ SUBMITTER, OPERATOR = Caller("k1", "ci", ("submit",)), Caller("k2", "ops", ("ope
 
 async def failed(client: Client) -> str:
     client.broken.add("b")
-    found = await client.run(*FRAGILE)
-    assert found["status"] == "FAILED"
+    status = await client.run(*FRAGILE)
+    assert status["status"] == "FAILED"
     client.broken.clear()
-    return str(found["execution_id"])
+    return str(status["execution_id"])
 
 
 @pytest.mark.parametrize("prefix", PREFIXES)
@@ -50,10 +53,10 @@ def test_the_old_id_shows_the_retry(tmp_path):
         async with serving(tmp_path) as client:
             name = await failed(client)
             retry = (await client.trigger(name)).body["execution_id"]
-            found = await client.reach(name, "COMPLETED")
-            assert (found["execution_id"], found["retried_as"]) == (name, retry)
-            assert found["node_states"] == dict.fromkeys(("a", "b", "output"), "COMPLETED")
-            assert found["error"] is None
+            status = await client.reach(name, "COMPLETED")
+            assert (status["execution_id"], status["retried_as"]) == (name, retry)
+            assert status["node_states"] == dict.fromkeys(("a", "b", "output"), "COMPLETED")
+            assert status["error"] is None
             results = await client.get(f"/workflow/{name}/results")
             assert (results["execution_id"], results["completed"]) == (name, True)
             assert results["result"] == {"b": {"y": 1}}
@@ -170,9 +173,9 @@ def test_a_dead_letter_is_dropped(tmp_path, prefix):
         async with serving(tmp_path) as client:
             await failed(client)
             path = f"{prefix}/admin/dlq/{(await client.dead_letter())['id']}"
-            gone = await client.call("DELETE", path)
-            assert gone.status == 200
-            assert set(gone.body) == set(views.LetterDropped.model_fields)
+            deleted = await client.call("DELETE", path)
+            assert deleted.status == 200
+            assert set(deleted.body) == set(views.LetterDropped.model_fields)
             assert (await client.get(f"{prefix}/admin/dlq"))["items"] == []
             assert (await client.call("DELETE", path)).status == 409
             assert (await client.call("POST", f"{path}/retry")).status == 409
@@ -187,10 +190,10 @@ def test_dead_letters_come_in_pages(tmp_path):
             seen: list[str] = []
             query = "limit=2"
             while query:
-                shown = await client.get("/admin/dlq", query=query)
-                assert shown["count"] == len(shown["items"]) <= 2
-                seen += [dead_letter["execution_id"] for dead_letter in shown["items"]]
-                query = f"limit=2&cursor={shown['next_cursor']}" if shown["next_cursor"] else ""
+                page = await client.get("/admin/dlq", query=query)
+                assert page["count"] == len(page["items"]) <= 2
+                seen += [dead_letter["execution_id"] for dead_letter in page["items"]]
+                query = f"limit=2&cursor={page['next_cursor']}" if page["next_cursor"] else ""
             assert seen == names[::-1]
 
     asyncio.run(story())

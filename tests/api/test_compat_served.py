@@ -1,4 +1,7 @@
-"""The compatible routes beside the rest of the API, over real HTTP: what only a server's reading of a path can show."""
+"""The compatible routes beside the rest of the API, over real HTTP.
+
+This tests how a server reads a path.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,9 @@ async def served(tmp_path) -> AsyncIterator[Served]:
 def test_an_old_client_works_unchanged(tmp_path):
     async def story() -> None:
         async with served(tmp_path) as client:
-            status, made = await client.call("POST", "/workflow", json=DOCUMENT)
+            status, created = await client.call("POST", "/workflow", json=DOCUMENT)
             assert status == 201
-            name = made["execution_id"]
+            name = created["execution_id"]
             status, _ = await client.call("POST", f"/workflow/trigger/{name}", json={})
             assert status == 200
 
@@ -55,8 +58,8 @@ def test_an_old_client_works_unchanged(tmp_path):
                 )
 
             await until(completed)
-            _, found = await client.call("GET", f"/workflows/{name}/results")
-            assert found["results"] == {"a": {"x": 1}}
+            _, results = await client.call("GET", f"/workflows/{name}/results")
+            assert results["results"] == {"a": {"x": 1}}
 
     asyncio.run(story())
 
@@ -67,8 +70,8 @@ def test_the_plural_of_the_main_api_makes_no_execution(tmp_path):
             status, stored = await client.call("POST", "/api/v1/workflows", json=DOCUMENT)
             assert (status, stored["version"]) == (201, 1)
             assert await client.engine.service.executions.search(Search()) == []
-            status, made = await client.call("POST", "/workflows", json=DOCUMENT)
-            assert (status, made["workflow_definition_id"]) == (201, "one@1")
+            status, created = await client.call("POST", "/workflows", json=DOCUMENT)
+            assert (status, created["workflow_definition_id"]) == (201, "one@1")
 
     asyncio.run(story())
 

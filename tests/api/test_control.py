@@ -1,4 +1,7 @@
-"""Cancel, pause, resume and retry over HTTP, in the states that allow them and in those that don't."""
+"""Cancel, pause, resume and retry over HTTP.
+
+In the states that allow them and in those that don't.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ CONTROL_REQUESTS = ["cancel", "pause", "resume"]
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("control")) as found:
-        yield found
+    with gated_service(tmp_path_factory.mktemp("control")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -75,12 +78,12 @@ def test_a_paused_execution_finishes_what_runs_and_goes_on_when_it_is_resumed(
     )
     gates.open("paused b")
     api.until_state(execution_id, "COMPLETED")
-    told = [
+    states = [
         line["to"]
         for line in api.items(f"/executions/{execution_id}/history")
         if line["node_id"] is None
     ]
-    assert told == ["RUNNING", "PAUSED", "RUNNING", "COMPLETED"]
+    assert states == ["RUNNING", "PAUSED", "RUNNING", "COMPLETED"]
 
 
 def test_a_paused_execution_can_be_cancelled(server: GatedService) -> None:
@@ -131,12 +134,12 @@ def test_a_retry_keeps_what_completed_and_runs_the_rest_as_a_new_execution(api: 
     assert preview.body["keeps"] == ["a"]
     assert reasons(preview.body).keys() == {"bad", "after"}
     assert api.count() == before
-    made = api.post(f"/executions/{first['execution_id']}/retry")
-    assert made.status == 201
-    assert made.headers["location"].endswith(made.body["execution_id"])
-    assert {**made.body, "execution_id": None} == preview.body
-    assert made.body["retry_of"] == first["execution_id"]
-    again = api.until_state(made.body["execution_id"], "FAILED")
+    answer = api.post(f"/executions/{first['execution_id']}/retry")
+    assert answer.status == 201
+    assert answer.headers["location"].endswith(answer.body["execution_id"])
+    assert {**answer.body, "execution_id": None} == preview.body
+    assert answer.body["retry_of"] == first["execution_id"]
+    again = api.until_state(answer.body["execution_id"], "FAILED")
     assert (again["input"], again["labels"], again["priority"]) == ({"x": 1}, {"team": "a"}, 3)
     assert again["retry_of"] == first["execution_id"]
     assert again["nodes"]["a"]["output"] == {"n": 1}
@@ -158,8 +161,8 @@ def test_a_second_retry_is_refused_and_points_to_the_first(api: Caller) -> None:
 def test_ten_retries_at_once_make_one_execution(api: Caller) -> None:
     first = api.ended(failing("rush"))["execution_id"]
     answers = at_once(10, lambda _: api.post(f"/executions/{first}/retry"))
-    made = {answer.body["execution_id"] for answer in answers if answer.status == 201}
-    assert len(made) == 1
+    created_ids = {answer.body["execution_id"] for answer in answers if answer.status == 201}
+    assert len(created_ids) == 1
     assert {answer.status for answer in answers} <= {201, 409}
     assert len(api.items("/executions", workflow="rush")) == 2
 
@@ -181,11 +184,11 @@ def test_what_runs_and_what_has_nothing_to_run_cannot_be_retried(server: GatedSe
 
 def test_a_retry_from_a_node_runs_it_and_what_comes_after_it(api: Caller) -> None:
     first = api.ended(document("from", {"a": "", "b": "a", "c": "b", "d": "a"}))["execution_id"]
-    asked = api.post(f"/executions/{first}/retry", from_="b", preview=True).body
-    assert (asked["keeps"], set(reasons(asked))) == (["a", "d"], {"b", "c"})
+    preview = api.post(f"/executions/{first}/retry", from_="b", preview=True).body
+    assert (preview["keeps"], set(reasons(preview))) == (["a", "d"], {"b", "c"})
     assert_problem(api.post(f"/executions/{first}/retry", from_="nobody"), 404, "not_found")
-    made = api.post(f"/executions/{first}/retry", {"from": "b"})
-    ended = api.until_state(made.body["execution_id"], "COMPLETED")
+    answer = api.post(f"/executions/{first}/retry", {"from": "b"})
+    ended = api.until_state(answer.body["execution_id"], "COMPLETED")
     assert {name: node["attempt"] for name, node in ended["nodes"].items()} == {
         "a": 0,
         "b": 1,
@@ -197,11 +200,11 @@ def test_a_retry_from_a_node_runs_it_and_what_comes_after_it(api: Caller) -> Non
 def test_a_retry_in_the_newest_version_runs_what_was_mended(api: Caller) -> None:
     first = api.ended(failing("mended"))["execution_id"]
     api.store(failing("mended", times=0))
-    asked = api.post(f"/executions/{first}/retry", version="latest", preview=True).body
-    assert (asked["version"], asked["keeps"]) == (2, ["a"])
-    assert asked == api.post(f"/executions/{first}/retry", {"version": 2, "preview": True}).body
-    made = api.post(f"/executions/{first}/retry", {"version": "latest"})
-    ended = api.until_state(made.body["execution_id"], "COMPLETED", "FAILED")
+    preview = api.post(f"/executions/{first}/retry", version="latest", preview=True).body
+    assert (preview["version"], preview["keeps"]) == (2, ["a"])
+    assert preview == api.post(f"/executions/{first}/retry", {"version": 2, "preview": True}).body
+    answer = api.post(f"/executions/{first}/retry", {"version": "latest"})
+    ended = api.until_state(answer.body["execution_id"], "COMPLETED", "FAILED")
     assert (ended["state"], ended["version"]) == ("COMPLETED", 2)
     assert ended["nodes"]["after"]["state"] == "COMPLETED"
 

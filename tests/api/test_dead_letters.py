@@ -66,20 +66,20 @@ def test_a_dead_letter_tells_what_failed_why_and_how_often(api: Caller) -> None:
 def test_each_filter_finds_its_own(api: Caller) -> None:
     execution_id = api.ended(doubly_failing("filters"))["execution_id"]
     _, other = dead(api, "filters-too")
-    found = {
+    by_node = {
         dead_letter["node_id"]: dead_letter
         for dead_letter in api.items("/dead-letters", execution_id=execution_id)
     }
-    assert found.keys() == {"x", "y"}
+    assert by_node.keys() == {"x", "y"}
 
     def ids(**query: Any) -> set[int]:
         return {dead_letter["id"] for dead_letter in api.items("/dead-letters", **query)}
 
-    both = {found["x"]["id"], found["y"]["id"]}
+    both = {by_node["x"]["id"], by_node["y"]["id"]}
     assert ids(workflow="filters") == both
-    assert ids(workflow="filters", handler="fail") == {found["x"]["id"]}
-    assert ids(workflow="filters", handler="transform") == {found["y"]["id"]}
-    assert ids(workflow="filters", category=found["y"]["category"]) == {found["y"]["id"]}
+    assert ids(workflow="filters", handler="fail") == {by_node["x"]["id"]}
+    assert ids(workflow="filters", handler="transform") == {by_node["y"]["id"]}
+    assert ids(workflow="filters", category=by_node["y"]["category"]) == {by_node["y"]["id"]}
     assert ids(workflow="filters", category="nothing") == set()
     assert ids(workflow="filters-too") == {other}
     assert both | {other} <= ids(handler="fail") | ids(handler="transform")
@@ -87,14 +87,14 @@ def test_each_filter_finds_its_own(api: Caller) -> None:
 
 
 def test_the_list_is_in_pages_the_newest_first(api: Caller) -> None:
-    made = [dead(api, "paged")[1] for _ in range(5)]
+    newest_last = [dead(api, "paged")[1] for _ in range(5)]
     assert [
         dead_letter["id"] for dead_letter in api.items("/dead-letters", workflow="paged", limit=2)
-    ] == made[::-1]
+    ] == newest_last[::-1]
     page = api.shown("/dead-letters", workflow="paged", limit=2)
     dead(api, "paged")
     rest = api.items("/dead-letters", workflow="paged", limit=2, cursor=page["next_cursor"])
-    assert [dead_letter["id"] for dead_letter in rest] == made[::-1][2:]
+    assert [dead_letter["id"] for dead_letter in rest] == newest_last[::-1][2:]
 
 
 def test_a_retried_dead_letter_is_closed_with_the_execution_that_came_of_it(api: Caller) -> None:
@@ -102,16 +102,16 @@ def test_a_retried_dead_letter_is_closed_with_the_execution_that_came_of_it(api:
     answer = api.post(f"/dead-letters/{dead_letter_id}/retry")
     assert answer.status == 201
     assert (answer.body["retry_of"], answer.body["keeps"]) == (execution_id, ["a"])
-    made = api.until_state(answer.body["execution_id"], "FAILED")
-    assert (made["retry_of"], made["labels"]) == (execution_id, {"team": "a"})
+    retry = api.until_state(answer.body["execution_id"], "FAILED")
+    assert (retry["retry_of"], retry["labels"]) == (execution_id, {"team": "a"})
     dead_letter = api.shown(f"/dead-letters/{dead_letter_id}")
-    assert (dead_letter["closed"], dead_letter["retried_as"]) == ("retried", made["execution_id"])
+    assert (dead_letter["closed"], dead_letter["retried_as"]) == ("retried", retry["execution_id"])
     assert dead_letter["closed_at"]
-    assert dead_letter_id not in {each["id"] for each in api.items("/dead-letters")}
-    assert dead_letter_id in {each["id"] for each in api.items("/dead-letters", closed=True)}
+    assert dead_letter_id not in {item["id"] for item in api.items("/dead-letters")}
+    assert dead_letter_id in {item["id"] for item in api.items("/dead-letters", closed=True)}
     body = assert_problem(api.post(f"/dead-letters/{dead_letter_id}/retry"), 409, "conflict")
-    assert made["execution_id"] in body["detail"]
-    (after,) = api.items("/dead-letters", execution_id=made["execution_id"])
+    assert retry["execution_id"] in body["detail"]
+    (after,) = api.items("/dead-letters", execution_id=retry["execution_id"])
     assert after["id"] != dead_letter_id, "it failed again, and has a dead letter of its own"
 
 
@@ -120,9 +120,11 @@ def test_one_retry_closes_all_dead_letters_of_its_execution(api: Caller) -> None
     dead_letters = [
         dead_letter["id"] for dead_letter in api.items("/dead-letters", execution_id=execution_id)
     ]
-    made = api.post(f"/dead-letters/{dead_letters[0]}/retry").body["execution_id"]
+    retry_id = api.post(f"/dead-letters/{dead_letters[0]}/retry").body["execution_id"]
     assert api.items("/dead-letters", execution_id=execution_id) == []
-    assert {api.shown(f"/dead-letters/{each}")["retried_as"] for each in dead_letters} == {made}
+    assert {api.shown(f"/dead-letters/{each_id}")["retried_as"] for each_id in dead_letters} == {
+        retry_id
+    }
 
 
 def test_ten_retries_of_a_dead_letter_at_once_make_one_execution(api: Caller) -> None:
@@ -158,24 +160,24 @@ def test_a_dropped_dead_letter_is_closed_and_cannot_be_retried(api: Caller) -> N
 def test_many_are_retried_by_filter_with_one_execution_for_each_that_failed(api: Caller) -> None:
     failed = {api.ended(doubly_failing("many"))["execution_id"] for _ in range(3)}
     dead(api, "not-many")
-    asked = api.post("/dead-letters/retry", {"workflow": "many", "preview": True})
-    assert asked.status == 200
-    assert {item["retry_of"] for item in asked.body["items"]} == failed
+    preview = api.post("/dead-letters/retry", {"workflow": "many", "preview": True})
+    assert preview.status == 200
+    assert {item["retry_of"] for item in preview.body["items"]} == failed
     assert all(
-        item["execution_id"] is None and len(item["letters"]) == 2 for item in asked.body["items"]
+        item["execution_id"] is None and len(item["letters"]) == 2 for item in preview.body["items"]
     )
     assert len(api.items("/executions", workflow="many")) == 3
     done = api.post("/dead-letters/retry", {"workflow": "many"})
     assert done.status == 200
     assert {item["retry_of"] for item in done.body["items"]} == failed
-    made = {item["execution_id"] for item in done.body["items"]}
-    assert len(made) == 3
-    for execution_id in made:
+    retry_ids = {item["execution_id"] for item in done.body["items"]}
+    assert len(retry_ids) == 3
+    for execution_id in retry_ids:
         api.until_state(execution_id, "FAILED")
     assert len(api.items("/executions", workflow="many")) == 6
     assert {
         dead_letter["execution_id"] for dead_letter in api.items("/dead-letters", workflow="many")
-    } == made
+    } == retry_ids
     assert len(api.items("/dead-letters", workflow="not-many")) == 1
 
 
@@ -202,24 +204,27 @@ def test_many_are_retried_by_their_ids(api: Caller) -> None:
 
 
 def test_many_are_dropped_by_their_ids_and_those_that_were_open_are_counted(api: Caller) -> None:
-    made = [dead(api, "drop-many")[1] for _ in range(4)]
-    api.delete(f"/dead-letters/{made[0]}")
-    answer = api.post("/dead-letters/drop", {"ids": [*made[:3], made[2], 10**9]})
+    created_ids = [dead(api, "drop-many")[1] for _ in range(4)]
+    api.delete(f"/dead-letters/{created_ids[0]}")
+    answer = api.post("/dead-letters/drop", {"ids": [*created_ids[:3], created_ids[2], 10**9]})
     assert (answer.status, answer.body) == (200, {"dropped": 2})
     assert [
         dead_letter["id"] for dead_letter in api.items("/dead-letters", workflow="drop-many")
-    ] == [made[3]]
+    ] == [created_ids[3]]
     closed = api.items("/dead-letters", workflow="drop-many", closed=True)
     assert {
         dead_letter["id"] for dead_letter in closed if dead_letter["closed"] == "dropped"
-    } == set(made[:3])
-    assert api.post("/dead-letters/drop", {"ids": made[:3]}).body == {"dropped": 0}
+    } == set(created_ids[:3])
+    assert api.post("/dead-letters/drop", {"ids": created_ids[:3]}).body == {"dropped": 0}
     lines = [
         line for line in api.items("/audit", action="drop_dead_letters") if line["status"] == 200
     ]
     assert [(line["object"], line["detail"]) for line in lines] == [
-        ("dead-letters", {"count": 0, "dead_letter_ids": made[:3]}),
-        ("dead-letters", {"count": 2, "dead_letter_ids": [*made[:3], made[2], 10**9]}),
+        ("dead-letters", {"count": 0, "dead_letter_ids": created_ids[:3]}),
+        (
+            "dead-letters",
+            {"count": 2, "dead_letter_ids": [*created_ids[:3], created_ids[2], 10**9]},
+        ),
     ]
 
 
@@ -242,9 +247,9 @@ def test_a_bulk_drop_that_means_nothing_is_refused(api: Caller, body: Any) -> No
 
 def test_a_retry_of_the_execution_itself_closes_its_dead_letters_too(api: Caller) -> None:
     execution_id, dead_letter_id = dead(api, "itself")
-    made = api.post(f"/executions/{execution_id}/retry").body["execution_id"]
+    retry_id = api.post(f"/executions/{execution_id}/retry").body["execution_id"]
     dead_letter = api.shown(f"/dead-letters/{dead_letter_id}")
-    assert (dead_letter["closed"], dead_letter["retried_as"]) == ("retried", made)
+    assert (dead_letter["closed"], dead_letter["retried_as"]) == ("retried", retry_id)
     assert_problem(api.post(f"/dead-letters/{dead_letter_id}/retry"), 409, "conflict")
 
 

@@ -1,4 +1,7 @@
-"""Documents and bodies that must be refused: always a 4xx that says where and why, and nothing is stored."""
+"""Documents and bodies that must be refused.
+
+Always with a 4xx that says where and why, and nothing is stored.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,10 @@ WRONG_SHAPES: dict[str, tuple[Any, str]] = {
     "null": (None, ""),
     "true": (True, ""),
 }  # fmt: skip
-WITH_VALUE = b'{"name": "bad", "nodes": [{"id": "a", "handler": "echo", "config": {"deep": [1, {"x": %s}]}}]}'
+WITH_VALUE = (
+    b'{"name": "bad", "nodes": [{"id": "a", "handler": "echo", "config": {"deep": [1, '
+    b'{"x": %s}]}}]}'
+)
 WRONG_TEXTS: dict[str, tuple[bytes, str, str]] = {
     "NaN": (WITH_VALUE % b"NaN", "not_finite", "nodes[0].config.deep[1].x"),
     "infinity": (WITH_VALUE % b"-Infinity", "not_finite", "nodes[0].config.deep[1].x"),
@@ -204,12 +210,12 @@ def test_all_problems_are_told_at_once(api: Caller) -> None:
         {"id": "b", "handler": "noop", "dependencies": ["b"], "config": {"x": "{{ who }}"}},
     ]
     body = assert_problem(api.post("/workflows", {"nodes": nodes}), 422, "invalid_workflow")
-    found = {(problem["node_id"], problem["code"]) for problem in body["problems"]}
+    problems = {(problem["node_id"], problem["code"]) for problem in body["problems"]}
     assert {
         ("a", "unknown_handler"),
         ("a", "unknown_dependency"),
         ("b", "self_dependency"),
-    } <= found
+    } <= problems
     assert len(body["problems"]) == 5
 
 
@@ -223,8 +229,8 @@ def test_json_that_cannot_be_kept_is_refused_with_its_place(
     before = api.count()
     body = assert_problem(send(api, path, data), 422)
     assert body["code"] == code
-    found = body["problems"][0]["path"]
-    assert found.removeprefix("definition.").startswith(problem_path)
+    problem_found = body["problems"][0]["path"]
+    assert problem_found.removeprefix("definition.").startswith(problem_path)
     assert api.count() == before
 
 
@@ -362,8 +368,8 @@ def test_a_body_over_the_limit_is_refused_with_and_without_its_length(
     api: Caller, path: str
 ) -> None:
     before = api.count()
-    told = api.send("POST", "/api/v1" + path, b" " * (20 * MIB), JSON_TYPE)
-    assert_problem(told, 413, "body_too_large")
+    answer = api.send("POST", "/api/v1" + path, b" " * (20 * MIB), JSON_TYPE)
+    assert_problem(answer, 413, "body_too_large")
     untold = api.send("POST", "/api/v1" + path, iter([b" " * MIB] * 20), JSON_TYPE)
     assert_problem(untold, 413, "body_too_large")
     assert api.count() == before

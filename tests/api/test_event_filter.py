@@ -1,4 +1,7 @@
-"""The events of executions alone, without those of their nodes: for lists that show thousands of them."""
+"""The events of executions alone, without those of their nodes.
+
+For lists that show thousands of executions.
+"""
 
 from __future__ import annotations
 
@@ -35,9 +38,11 @@ def test_only_the_changes_of_executions_come_with_the_ids_that_they_have_among_a
             await chronicle.commit("b", 5)
             await chronicle.turn("b", lines=1)
             await chronicle.finish("a")
-            found, everything = await bare.take(3), await whole.take(7 + 5 + 3 + 1)
-        assert told(found) == [("a", 4), ("b", 7), ("a", 8)]
-        assert found == [event for event in everything if event["data"]["node_id"] is None]
+            executions_only, everything = await bare.take(3), await whole.take(7 + 5 + 3 + 1)
+        assert told(executions_only) == [("a", 4), ("b", 7), ("a", 8)]
+        assert executions_only == [
+            event for event in everything if event["data"]["node_id"] is None
+        ]
 
     over_http(scenario)
 

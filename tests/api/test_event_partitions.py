@@ -26,10 +26,10 @@ def over_http(
 
 
 def lines(events: list[dict[str, Any]]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    seqs_by_execution: dict[str, list[int]] = {}
     for event in events:
-        found.setdefault(event["data"]["execution_id"], []).append(event["data"]["seq"])
-    return found
+        seqs_by_execution.setdefault(event["data"]["execution_id"], []).append(event["data"]["seq"])
+    return seqs_by_execution
 
 
 def test_a_client_that_comes_back_with_any_id_gets_exactly_the_rest() -> None:
@@ -39,11 +39,11 @@ def test_a_client_that_comes_back_with_any_id_gets_exactly_the_rest() -> None:
         async with connected(server, "/events?after=0") as (_, events):
             whole = await events.take(16)
         assert lines(whole) == partitions.lines
-        for place, event in enumerate(whole[:-1], start=1):
+        for count, event in enumerate(whole[:-1], start=1):
             async with connected(server, "/events", event["id"]) as (_, events):
-                rest = await events.take(16 - place)
+                rest = await events.take(16 - count)
             assert (
-                lines(sorted([*whole[:place], *rest], key=lambda each: each["data"]["seq"]))
+                lines(sorted([*whole[:count], *rest], key=lambda item: item["data"]["seq"]))
                 == partitions.lines
             )
 

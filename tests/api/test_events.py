@@ -155,8 +155,8 @@ def test_what_cannot_be_followed_is_refused_before_a_stream_begins(
     async def scenario(chronicle: Chronicle, server: Served) -> None:
         await chronicle.record_intents("a")
         await chronicle.commit("a")
-        found, problem, _ = await refusal(server, path, last)
-        assert (found, problem["code"]) == (status, code)
+        refused_status, problem, _ = await refusal(server, path, last)
+        assert (refused_status, problem["code"]) == (status, code)
 
     over_http(scenario)
 
@@ -205,13 +205,13 @@ def test_stopping_the_service_ends_the_streams_and_is_not_held_up_by_them() -> N
     async def scenario(chronicle: Chronicle, server: Served) -> None:
         await chronicle.record_intents("a")
         async with (
-            connected(server, "/executions/a/events") as (_, one),
+            connected(server, "/executions/a/events") as (_, single),
             connected(server, "/events") as (_, everything),
         ):
             await chronicle.commit("a")
-            await one.take(1)
+            await single.take(1)
             await server.stop()
-            assert [event async for event in one] == []
+            assert [event async for event in single] == []
             assert len(await everything.take(2)) <= 1
 
     over_http(scenario)
@@ -268,7 +268,10 @@ NODES = 5_000
 
 
 class Sleeper:
-    """A client that asks and then doesn't read, with as little room for what is sent to it as the kernel allows."""
+    """A client that sends a request and then doesn't read.
+
+    Its receive buffer is as small as the kernel allows.
+    """
 
     async def ask(self, server: Served, path: str) -> None:
         self.socket = socket.socket()
@@ -281,7 +284,10 @@ class Sleeper:
         )
 
     async def lines(self) -> AsyncIterator[bytes]:
-        """Of the body, undone of its chunks: a line of hexadecimal digits before each and an empty one behind."""
+        """The body without its chunked encoding.
+
+        Each chunk has a line of hexadecimal digits before it and an empty line behind it.
+        """
         reader, writer = await asyncio.open_connection(sock=self.socket)
         await reader.readuntil(b"\r\n\r\n")
         try:
@@ -364,15 +370,15 @@ def test_the_streams_of_a_revoked_key_end_and_others_go_on(
             assert without_key.readline()
             admin = bearer(api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body["key"])
             without_key.read()  # ends: there is a key now
-        made = [
+        api_keys = [
             api.post("/keys", {"name": "reader", "scopes": ["read"]}, admin).body for _ in range(2)
         ]
         with ExitStack() as stack:
             ended, going = (
-                stack.enter_context(opened(service.address, bearer(key["key"]))) for key in made
+                stack.enter_context(opened(service.address, bearer(key["key"]))) for key in api_keys
             )
             assert ended.readline()
-            assert api.call("DELETE", f"/keys/{made[0]['id']}", headers=admin).status == 204
+            assert api.call("DELETE", f"/keys/{api_keys[0]['id']}", headers=admin).status == 204
             ended.read()
             document = {"name": "one", "nodes": [{"id": "a", "handler": "noop"}]}
             assert api.post("/executions", {"definition": document}, admin).status == 201
@@ -389,20 +395,20 @@ def test_one_caller_cannot_have_all_streams(
     with running_service(tmp_path) as service:
         api = Caller(service.address)
         admin = bearer(api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body["key"])
-        one, other = (
+        first, second = (
             bearer(api.post("/keys", {"name": "r", "scopes": ["read"]}, admin).body["key"])
             for _ in range(2)
         )
         with ExitStack() as stack:
             for _ in range(3):
-                assert stack.enter_context(opened(service.address, one)).readline()
-            refused = api.call("GET", "/events", headers=one)
+                assert stack.enter_context(opened(service.address, first)).readline()
+            refused = api.call("GET", "/events", headers=first)
             assert_problem(refused, 429, "too_many_streams")
             assert refused.headers["retry-after"]
-            assert stack.enter_context(opened(service.address, other)).readline()
+            assert stack.enter_context(opened(service.address, second)).readline()
 
         def again() -> bool:
-            with suppress(HTTPError), opened(service.address, one) as stream:
+            with suppress(HTTPError), opened(service.address, first) as stream:
                 return bool(stream.readline())
             return False
 

@@ -1,4 +1,7 @@
-"""Starting executions over HTTP: by name or with a document, once, many, with labels, in their order; and searching."""
+"""Starting executions over HTTP, and searching for them.
+
+By name or with a document, once, many at a time, with labels.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ ONE = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("executions")) as found:
-        found.api.store(ONE)
-        yield found
+    with gated_service(tmp_path_factory.mktemp("executions")) as running:
+        running.api.store(ONE)
+        yield running
 
 
 @pytest.fixture
@@ -130,10 +133,10 @@ def test_a_document_that_was_started_before_becomes_the_latest_when_it_is_stored
 
 
 def test_starting_a_deleted_document_does_not_bring_its_name_back(api: Caller) -> None:
-    gone = document("gone", {"a": ""})
-    api.store(gone)
+    deleted = document("gone", {"a": ""})
+    api.store(deleted)
     api.delete("/workflows/gone")
-    assert api.ended(gone)["state"] == "COMPLETED"
+    assert api.ended(deleted)["state"] == "COMPLETED"
     assert_problem(api.get("/workflows/gone"), 404, "not_found")
 
 
@@ -169,9 +172,9 @@ def test_an_input_that_does_not_fit_the_schema_is_refused(api: Caller) -> None:
     api.store({**ONE, "name": "picky", "input_schema": {"type": "object", "required": ["user_id"]}})
     before = api.count()
     wrong: list[dict[str, Any]] = [{}, {"input": None}, {"input": {}}, {"input": {"user": 7}}]
-    for given in wrong:
+    for input_value in wrong:
         body = assert_problem(
-            api.post("/executions", {"workflow": "picky", **given}), 422, "invalid_input"
+            api.post("/executions", {"workflow": "picky", **input_value}), 422, "invalid_input"
         )
         assert "user_id" in body["detail"]
     assert api.count() == before
@@ -289,9 +292,11 @@ def test_a_batch_has_one_answer_for_each_good_or_bad(api: Caller) -> None:
     ]
     assert items[2]["error"]["code"] == "invalid_workflow"
     assert items[2]["error"]["problems"][0]["node_id"] == "a"
-    made = [item["execution_id"] for item in items if "error" not in item]
-    assert {each["execution_id"] for each in api.items("/executions", label="batch:1")} == set(made)
-    for execution_id in made:
+    started = [item["execution_id"] for item in items if "error" not in item]
+    assert {listed["execution_id"] for listed in api.items("/executions", label="batch:1")} == set(
+        started
+    )
+    for execution_id in started:
         api.until_state(execution_id, "COMPLETED")
 
 
@@ -320,16 +325,18 @@ def test_higher_priorities_are_handed_out_first(tmp_path: Path) -> None:
         api.start(gated("first", "a"))
         gates.until_asked("first a")
         names = {"low": -5, "plain-1": 0, "plain-2": 0, "high": 5, "highest": 100}
-        made = [api.start(gated(name, "a"), priority=priority) for name, priority in names.items()]
+        started = [
+            api.start(gated(name, "a"), priority=priority) for name, priority in names.items()
+        ]
         for name in names:
             gates.open(f"{name} a")
-        for execution_id in made:
+        for execution_id in started:
             until_queued(api, execution_id)
         gates.open("first a")
-        for execution_id in made:
+        for execution_id in started:
             api.until_state(execution_id, "COMPLETED")
         assert gates.passed == ["first a", "highest a", "high a", "plain-1 a", "plain-2 a", "low a"]
-        assert api.shown(f"/executions/{made[0]}")["priority"] == -5
+        assert api.shown(f"/executions/{started[0]}")["priority"] == -5
 
 
 def until_queued(api: Caller, execution_id: str) -> None:
@@ -396,7 +403,7 @@ def test_an_input_that_does_not_fit_its_schema_says_where(api: Caller) -> None:
         "/executions", {"definition": document, "input": {"n": "x", "address": {"zip": 1}}}
     )
     assert (answer.status, answer.body["code"]) == (422, "invalid_input")
-    assert sorted(each["path"] for each in answer.body["problems"]) == [
+    assert sorted(problem["path"] for problem in answer.body["problems"]) == [
         "input.address",
         "input.address.zip",
         "input.n",
@@ -414,11 +421,11 @@ def test_labels_of_many_kilobytes_are_refused(api: Caller, labels: dict[str, Any
 
 
 def test_large_inputs_and_outputs_are_shown_as_they_are(api: Caller) -> None:
-    given = {"x": [{"text": "é\n" * 100, "number": i} for i in range(500)]}
-    ended = api.ended(ONE, input=given)
-    assert ended["input"] == given
-    assert ended["output"] == {"a": given}
-    assert ended["nodes"]["a"]["output"] == given
+    input_value = {"x": [{"text": "é\n" * 100, "number": i} for i in range(500)]}
+    ended = api.ended(ONE, input=input_value)
+    assert ended["input"] == input_value
+    assert ended["output"] == {"a": input_value}
+    assert ended["nodes"]["a"]["output"] == input_value
     name = ended["execution_id"]
-    assert api.get(f"/executions/{name}", nodes="false").body["input"] == given
-    assert api.get(f"/executions/{name}/results").body["outputs"] == {"a": given}
+    assert api.get(f"/executions/{name}", nodes="false").body["input"] == input_value
+    assert api.get(f"/executions/{name}/results").body["outputs"] == {"a": input_value}

@@ -1,4 +1,7 @@
-"""Graphs over HTTP: of a version, and of an execution with how far it has come and where to follow it from."""
+"""Graphs over HTTP, of a version and of an execution.
+
+An execution's graph says how far it is and from where to follow its events.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ GRAPH_NODE = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("graphs")) as found:
-        yield found
+    with gated_service(tmp_path_factory.mktemp("graphs")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -40,8 +43,8 @@ def api(server: GatedService) -> Caller:
 
 
 def graph_of(api: Caller, execution_id: str) -> dict[str, Any]:
-    found: dict[str, Any] = api.shown(f"/executions/{execution_id}/graph")
-    return found
+    graph: dict[str, Any] = api.shown(f"/executions/{execution_id}/graph")
+    return graph
 
 
 def events_after(api: Caller, execution_id: str, seq: int) -> list[dict[str, Any]]:
@@ -50,12 +53,12 @@ def events_after(api: Caller, execution_id: str, seq: int) -> list[dict[str, Any
     connection.request("GET", f"/api/v1/executions/{execution_id}/events?after={seq}")
     text = connection.getresponse().read().decode()
     connection.close()
-    found = [
+    events = [
         json.loads(line.removeprefix("data: "))
         for line in text.splitlines()
         if line.startswith("data: ")
     ]
-    return [line for line in found if "seq" in line]
+    return [line for line in events if "seq" in line]
 
 
 def test_every_node_shows_how_far_it_has_come(api: Caller) -> None:
@@ -71,10 +74,10 @@ def test_every_node_shows_how_far_it_has_come(api: Caller) -> None:
     assert all(node.keys() == GRAPH_NODE for node in graph["nodes"])
     times = ("queued_at", "started_at", "finished_at")
     for name in ("a", "bad"):
-        assert [nodes[name][each] for each in times] == [
-            ended["nodes"][name][each] for each in times
+        assert [nodes[name][field] for field in times] == [
+            ended["nodes"][name][field] for field in times
         ]
-        assert all(nodes[name][each] for each in times)
+        assert all(nodes[name][field] for field in times)
     assert (nodes["bad"]["attempt"], nodes["bad"]["error"]) == (1, "no luck")
     assert (nodes["a"]["attempt"], nodes["a"]["error"], nodes["a"]["optional"]) == (1, None, False)
     assert (nodes["after"]["attempt"], nodes["after"]["queued_at"], nodes["after"]["level"]) == (
@@ -99,8 +102,12 @@ def test_an_error_that_was_overcome_is_not_shown(api: Caller) -> None:
     retry = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
     node = {"id": "tries", "handler": "tell", "config": {"until": 2}, "retry": retry}
     execution_id = api.ended({"name": "overcome", "nodes": [node]})["execution_id"]
-    (shown,) = graph_of(api, execution_id)["nodes"]
-    assert (shown["state"], shown["attempt"], shown["error"]) == ("COMPLETED", 2, None)
+    (shown_node,) = graph_of(api, execution_id)["nodes"]
+    assert (shown_node["state"], shown_node["attempt"], shown_node["error"]) == (
+        "COMPLETED",
+        2,
+        None,
+    )
 
 
 def test_a_graph_and_the_events_after_it_have_every_change_exactly_once(
@@ -181,8 +188,8 @@ def test_the_graph_of_a_version_is_found_by_number_and_by_alias(api: Caller) -> 
         ("drawings", {"version": "stable"}),
         ("drawings@stable", {}),
     ):
-        shown = api.shown(f"/workflows/{path}/graph", **query)
-        assert (shown["name"], shown["version"], len(shown["nodes"])) == ("drawings", 1, 1)
+        graph = api.shown(f"/workflows/{path}/graph", **query)
+        assert (graph["name"], graph["version"], len(graph["nodes"])) == ("drawings", 1, 1)
     assert_problem(api.get("/workflows/drawings/graph", version=9), 404, "not_found")
     assert_problem(api.get("/workflows/nobody/graph"), 404, "not_found")
 
@@ -190,11 +197,11 @@ def test_the_graph_of_a_version_is_found_by_number_and_by_alias(api: Caller) -> 
 def test_an_execution_without_its_nodes_is_otherwise_the_same(api: Caller) -> None:
     written = document("bare", {"a": "", "b": "a", "c": "a"})
     written["nodes"][1]["config"] = {"got": "{{ a }}"}
-    for shown in (api.ended(written, input={"n": 1}), api.ended(failing("bare-failed"))):
-        path = f"/executions/{shown['execution_id']}"
-        assert api.shown(path, nodes=True) == shown
+    for execution in (api.ended(written, input={"n": 1}), api.ended(failing("bare-failed"))):
+        path = f"/executions/{execution['execution_id']}"
+        assert api.shown(path, nodes=True) == execution
         assert api.shown(path, nodes=False) == {
-            key: value for key, value in shown.items() if key != "nodes"
+            key: value for key, value in execution.items() if key != "nodes"
         }
     assert_problem(api.get("/executions/nobody", nodes=False), 404, "not_found")
     assert_problem(api.get("/executions/nobody", nodes="perhaps"), 422, "invalid_request")
@@ -208,12 +215,16 @@ def test_a_retried_execution_says_what_it_goes_on_as(api: Caller) -> None:
     third = api.post(f"/executions/{second}/retry").body["execution_id"]
     chain = [first["execution_id"], second, third]
     for nodes in (True, False):
-        shown = [api.shown(f"/executions/{each}", nodes=nodes) for each in chain]
-        assert [each["retried_as"] for each in shown] == [second, third, None]
-    found = {
-        each: [row["execution_id"] for row in api.items("/executions", retry_of=each)]
-        for each in chain
+        executions = [
+            api.shown(f"/executions/{execution_id}", nodes=nodes) for execution_id in chain
+        ]
+        assert [execution["retried_as"] for execution in executions] == [second, third, None]
+    retries = {
+        execution_id: [
+            row["execution_id"] for row in api.items("/executions", retry_of=execution_id)
+        ]
+        for execution_id in chain
     }
-    assert found == {chain[0]: [second], second: [third], third: []}
+    assert retries == {chain[0]: [second], second: [third], third: []}
     assert api.items("/executions", retry_of="nobody") == []
     assert api.items("/executions", retry_of=chain[0], state="CANCELLED") == []

@@ -1,4 +1,7 @@
-"""Connections with limits: raw sockets against a server with small ones, and against the service with its own."""
+"""Connections with limits.
+
+Raw sockets against a server with small limits, and against the service with its own.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +28,7 @@ START = b"GET / HTTP/1.1\r\nHost: here\r\n"
 WHOLE = START + b"\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1000\r\n\r\n"
 CHUNKED = b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
+TWO_LENGTHS = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"
 PATIENCE = 20.0
 
 
@@ -138,7 +142,7 @@ OVER_THE_LIMIT = {
     "a URL without a path": (400, b"GET http://here HTTP/1.1\r\nHost: here\r\n\r\n"),
     "connect": (400, b"CONNECT here:80 HTTP/1.1\r\nHost: here:80\r\n\r\n"),
     "asterisk": (400, b"OPTIONS * HTTP/1.1\r\nHost: here\r\n\r\n"),
-    "length twice": (400, b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"),
+    "length twice": (400, TWO_LENGTHS),
     "length and chunks": (400, CHUNKED.replace(b"Transfer", b"Content-Length: 1\r\nTransfer")),
     "negative length": (400, b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: -1\r\n\r\n"),
 }  # fmt: skip
@@ -327,8 +331,8 @@ def test_requests_may_be_sent_ahead_but_not_without_end() -> None:
 def test_an_upgrade_is_not_done_and_the_request_is_answered() -> None:
     async def scenario(server: EchoServer) -> None:
         for upgrade in (b"websocket", b"h2c"):
-            asked = b"Connection: Upgrade\r\nUpgrade: " + upgrade + b"\r\n\r\n"
-            assert status(await server.exchange(START + asked)) == 200
+            upgrade_headers = b"Connection: Upgrade\r\nUpgrade: " + upgrade + b"\r\n\r\n"
+            assert status(await server.exchange(START + upgrade_headers)) == 200
 
     with_server(scenario)
 

@@ -129,15 +129,15 @@ def test_every_key_is_compared_in_constant_time_also_one_that_there_is_not(monke
         compared: list[tuple[bytes, bytes]] = []
         real = hmac.compare_digest
 
-        def compare(one: bytes, other: bytes) -> bool:
-            compared.append((one, other))
-            return real(one, other)
+        def compare(left: bytes, right: bytes) -> bool:
+            compared.append((left, right))
+            return real(left, right)
 
         monkeypatch.setattr("hmac.compare_digest", compare)
         for wrong in wrong_tokens(token):
             compared.clear()
             await keys.check(wrong)
-            assert [(len(one), len(other)) for one, other in compared] == [(32, 32)]
+            assert [(len(first), len(second)) for first, second in compared] == [(32, 32)]
         await keys.revoke(key.id)
         compared.clear()
         assert await keys.check(token) is None
@@ -256,6 +256,6 @@ def test_any_counts_keys_that_still_work():
         assert await keys.any()
         await keys.revoke(key.id)
         assert not await keys.any()
-        assert [each.id for each in await keys.list()] == [key.id]
+        assert [listed.id for listed in await keys.list()] == [key.id]
 
     asyncio.run(scenario())

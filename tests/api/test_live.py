@@ -1,4 +1,4 @@
-"""What can be seen of work while it is done: logs of running attempts, and what each worker holds."""
+"""Running tasks, seen from outside: logs of attempts, and what each worker has claimed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ AT_ONCE = {"max_attempts": 3, "initial_delay_seconds": 0.0, "jitter_seconds": 0.
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(live_logs, "LOOK_SECONDS", 0.01)
-        with gated_service(tmp_path_factory.mktemp("live"), worker_threads=200) as found:
-            yield found
+        with gated_service(tmp_path_factory.mktemp("live"), worker_threads=200) as running:
+            yield running
 
 
 def node(gate: str, **config: Any) -> dict[str, Any]:
@@ -35,9 +35,9 @@ def node(gate: str, **config: Any) -> dict[str, Any]:
 
 def logs(api: Caller, execution_id: str) -> list[tuple[int, str, bool]]:
     """Attempt, text without the time, and whether it is live."""
-    shown = api.shown(f"/executions/{execution_id}/nodes/a%2Fb/logs")
+    answer = api.shown(f"/executions/{execution_id}/nodes/a%2Fb/logs")
     return [
-        (item["attempt"], item["text"].partition(" ")[2], item["live"]) for item in shown["items"]
+        (item["attempt"], item["text"].partition(" ")[2], item["live"]) for item in answer["items"]
     ]
 
 

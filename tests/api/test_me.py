@@ -19,11 +19,11 @@ def test_on_loopback_a_caller_without_a_key_may_do_everything(tmp_path: Path) ->
             "name": None,
             "scopes": list(SCOPES),
         }
-        made = api.post("/keys", {"name": "page", "scopes": ["submit"]}).body
-        answer = api.call("GET", "/me", headers=bearer(made["key"]))
+        api_key = api.post("/keys", {"name": "page", "scopes": ["submit"]}).body
+        answer = api.call("GET", "/me", headers=bearer(api_key["key"]))
         assert answer.body == {
             "open": False,
-            "key_id": made["id"],
+            "key_id": api_key["id"],
             "name": "page",
             "scopes": ["read", "submit"],
         }
@@ -32,17 +32,17 @@ def test_on_loopback_a_caller_without_a_key_may_do_everything(tmp_path: Path) ->
 def test_each_key_is_told_all_that_its_scopes_include(tmp_path: Path) -> None:
     with running_service(tmp_path) as first:
         api = Caller(first.address)
-        made = {"admin": api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body}
+        api_keys = {"admin": api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body}
         assert_problem(api.get("/me"), 401, "unauthorized")
-        admin = bearer(made["admin"]["key"])
+        admin = bearer(api_keys["admin"]["key"])
         for scope in SCOPES[:-1]:
-            made[scope] = api.call(
+            api_keys[scope] = api.call(
                 "POST", "/keys", {"name": scope, "scopes": [scope]}, headers=admin
             ).body
     with running_service(tmp_path, host=EVERYWHERE) as service:
         api = Caller(service.address)
         for rank, scope in enumerate(SCOPES, start=1):
-            key = made[scope]
+            key = api_keys[scope]
             answer = api.call("GET", "/me", headers=bearer(key["key"]))
             assert answer.status == 200
             expected = {

@@ -33,8 +33,8 @@ ENDLESS = "/api/v1/events"
 
 
 @asynccontextmanager
-async def running(**given: Any) -> AsyncIterator[tuple[FastAPI, Engine]]:
-    settings = Settings(**given)
+async def running(**settings_given: Any) -> AsyncIterator[tuple[FastAPI, Engine]]:
+    settings = Settings(**settings_given)
     async with Engine("memory://", settings=settings) as engine:
         fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
         yield create_app(engine.service, fleet, settings, version="1"), engine
@@ -74,11 +74,13 @@ def test_the_table_calls_operations_as_the_document_does():
 
 
 SPARE = {
-    ("GET", "/api/v1/workflows/{}/aliases"), ("POST", "/api/v1/workflow/{}/trigger"),
+    ("GET", "/api/v1/workflows/{}/aliases"),
+    ("POST", "/api/v1/workflow/{}/trigger"),
     ("POST", "/api/v1/workflows/trigger/{}"),
-}  # fmt: skip
-"""Rows below /api/v1 for spellings that the app doesn't have: listed, so that a route that gets
-lost is noticed.
+}
+"""Rows below /api/v1 for spellings that the app doesn't have.
+
+They are listed, so that a route that gets lost is noticed.
 """
 
 
@@ -166,8 +168,8 @@ def test_what_was_done_is_in_the_trail_of_the_store():
                 ("cancel_execution", "executions/nobody", 404),
                 ("start_execution", f"executions/{started.json['execution_id']}", 201),
             ]
-            shown = (await call(app, "GET", "/api/v1/audit", headers)).json["items"]
-            assert [line["key_name"] for line in shown] == ["ci", "ci"]
+            audit_lines = (await call(app, "GET", "/api/v1/audit", headers)).json["items"]
+            assert [line["key_name"] for line in audit_lines] == ["ci", "ci"]
 
     asyncio.run(scenario())
 
@@ -178,14 +180,18 @@ def test_a_key_is_made_and_revoked_over_http():
             _, token = await engine.service.keys.create("root", ["admin"])
             admin = {**bearer(token), "Content-Type": "application/json"}
             body = msgspec.json.encode({"name": "new", "scopes": ["read"]})
-            made = (await call(app, "POST", "/api/v1/keys", admin, body=body)).json
-            assert (await call(app, "GET", "/api/v1/executions", bearer(made["key"]))).status == 200
-            secret = made["key"].split("_", 2)[2].encode()
+            api_key = (await call(app, "POST", "/api/v1/keys", admin, body=body)).json
+            assert (
+                await call(app, "GET", "/api/v1/executions", bearer(api_key["key"]))
+            ).status == 200
+            secret = api_key["key"].split("_", 2)[2].encode()
             assert secret not in (await call(app, "GET", "/api/v1/keys", admin)).body
             assert secret not in (await call(app, "GET", "/api/v1/audit", admin)).body
-            assert (await call(app, "DELETE", f"/api/v1/keys/{made['id']}", admin)).status == 204
-            assert (await call(app, "GET", "/api/v1/executions", bearer(made["key"]))).status == 401
+            assert (await call(app, "DELETE", f"/api/v1/keys/{api_key['id']}", admin)).status == 204
+            assert (
+                await call(app, "GET", "/api/v1/executions", bearer(api_key["key"]))
+            ).status == 401
             objects = [line.object for line in await engine.stores.cold.audit(AuditSearch())]
-            assert objects == [f"keys/{made['id']}"] * 2
+            assert objects == [f"keys/{api_key['id']}"] * 2
 
     asyncio.run(scenario())

@@ -1,4 +1,7 @@
-"""Answers leave at once: the kernel doesn't keep a body back until the client has acknowledged the head."""
+"""Responses leave at once.
+
+The kernel doesn't hold a body back until the client has acknowledged the head.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,9 @@ def test_what_the_service_accepts_sends_without_delay() -> None:
         with bind("127.0.0.1", 0) as listening:
             async with await asyncio.start_server(on_connection, sock=listening):
                 _, writer = await asyncio.open_connection(*listening.getsockname())
-                found = await accepted
+                is_delayed = await accepted
                 writer.close()
                 await writer.wait_closed()
-        return found
+        return is_delayed
 
     assert asyncio.run(delayed()) != 0

@@ -15,8 +15,8 @@ from tests.waiting import until_now
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("nodes")) as found:
-        yield found
+    with gated_service(tmp_path_factory.mktemp("nodes")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -25,8 +25,8 @@ def api(server: GatedService) -> Caller:
 
 
 def node_of(api: Caller, execution_id: str, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = api.shown(f"/executions/{execution_id}/nodes/{name}")
-    return found
+    node_view: dict[str, Any] = api.shown(f"/executions/{execution_id}/nodes/{name}")
+    return node_view
 
 
 def given(api: Caller, execution_id: str, name: str) -> tuple[Any, Any]:
@@ -78,11 +78,11 @@ def test_a_node_shows_what_it_was_given_before_during_and_after_its_run(
     api.until_state(execution_id, "FAILED")
     expected = {"a": 5, "b": "given b", "none": [], "token": "{{ secrets.T }}"}
     assert given(api, execution_id, "c") == (expected, None)
-    made = api.post(f"/executions/{execution_id}/retry").body["execution_id"]
-    api.until_state(made, "FAILED")
-    assert given(api, made, "c") == (expected, None), "from outputs that the retry has kept"
-    assert given(api, made, "a") == ({"n": 5}, None)
-    assert node_of(api, made, "a")["attempts"] == []
+    retry_id = api.post(f"/executions/{execution_id}/retry").body["execution_id"]
+    api.until_state(retry_id, "FAILED")
+    assert given(api, retry_id, "c") == (expected, None), "from outputs that the retry has kept"
+    assert given(api, retry_id, "a") == ({"n": 5}, None)
+    assert node_of(api, retry_id, "a")["attempts"] == []
 
 
 def test_a_task_that_nobody_has_taken_is_queued_and_then_cancelled(tmp_path: Path) -> None:
@@ -96,9 +96,10 @@ def test_a_task_that_nobody_has_taken_is_queued_and_then_cancelled(tmp_path: Pat
         until_now(lambda: node_of(api, execution_id, "a")["state"] == "QUEUED", "it waits")
         queued = node_of(api, execution_id, "a")
         assert queued["resolved_config"] == {"n": 1}
-        assert [(each["state"], each["started_at"]) for each in queued["attempts"]] == [
-            ("QUEUED", None)
-        ]
+        assert [
+            (shown_attempt["state"], shown_attempt["started_at"])
+            for shown_attempt in queued["attempts"]
+        ] == [("QUEUED", None)]
         api.post(f"/executions/{execution_id}/cancel")
         api.until_state(execution_id, "CANCELLED")
         node = node_of(api, execution_id, "a")
@@ -129,9 +130,9 @@ def test_a_config_with_a_large_output_in_it_is_only_told_of(
         },
     ]
     execution_id = api.ended({"name": "large-config", "nodes": nodes})["execution_id"]
-    told = f"too large to show ({-(-(size + 10) // 1024)} KiB)"
+    message = f"too large to show ({-(-(size + 10) // 1024)} KiB)"
     assert given(api, execution_id, "all") == (
-        ({"got": "x" * size}, None) if shown else (None, told)
+        ({"got": "x" * size}, None) if shown else (None, message)
     )
     assert given(api, execution_id, "part") == ({"got": 1}, None)
 
@@ -173,11 +174,11 @@ def test_the_rules_and_notes_of_a_node_are_shown_however_it_is_written(
     api: Caller, written: dict[str, Any]
 ) -> None:
     node = node_of(api, api.ended({"name": "rules", **written})["execution_id"], "a")
-    shown = {
+    fields = {
         key: node[key]
         for key in ("labels", "metadata", "optional", "timeout_seconds", "queue", "config")
     }
-    assert shown == {key: WRITTEN[key] for key in shown}
+    assert fields == {key: WRITTEN[key] for key in fields}
     assert node["retry"] == {
         "max_attempts": 2,
         "initial_delay_seconds": 0.5,

@@ -1,4 +1,7 @@
-"""The OpenAPI document, and the service held against it by schemathesis with every check that it has."""
+"""The OpenAPI document, and the service checked against it.
+
+Schemathesis does this, with every check that it has.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Caller]:
 def openapi(api: Caller) -> dict[str, Any]:
     answer = api.send("GET", "/openapi.json")
     assert answer.status == 200
-    found: dict[str, Any] = answer.body
-    return found
+    description: dict[str, Any] = answer.body
+    return description
 
 
 def operations(described: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -48,22 +51,26 @@ def references(value: Any) -> Iterator[str]:
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]
-        for each in value.values():
-            yield from references(each)
+        for child in value.values():
+            yield from references(child)
     elif isinstance(value, list):
-        for each in value:
-            yield from references(each)
+        for child in value:
+            yield from references(child)
 
 
 def test_every_route_of_the_contract_is_described(api: Caller) -> None:
     described = {re.sub(r"\{[^}]*\}", "{}", name) for name in operations(openapi(api))}
     wanted = {
-        "GET": "workflows workflows/{} workflows/{}/versions workflows/{}/graph executions executions/{} "
-        "executions/{}/results executions/{}/nodes/{} executions/{}/nodes/{}/logs executions/{}/history "
+        "GET": "workflows workflows/{} workflows/{}/versions workflows/{}/graph "
+        "executions executions/{} "
+        "executions/{}/results executions/{}/nodes/{} executions/{}/nodes/{}/logs "
+        "executions/{}/history "
         "executions/{}/graph executions/{}/events events me dead-letters dead-letters/{} workers "
         "orchestrators queues audit keys stats workflows/{}/stats",
-        "POST": "workflows workflows/validate executions executions/batch executions/{}/cancel executions/{}/pause "
-        "executions/{}/resume executions/{}/retry executions/bulk dead-letters/{}/retry dead-letters/retry "
+        "POST": "workflows workflows/validate executions executions/batch "
+        "executions/{}/cancel executions/{}/pause "
+        "executions/{}/resume executions/{}/retry executions/bulk dead-letters/{}/retry "
+        "dead-letters/retry "
         "dead-letters/drop keys",
         "PUT": "workflows/{}/aliases/{}",
         "DELETE": "workflows/{} workflows/{}/aliases/{} dead-letters/{} keys/{}",
@@ -78,10 +85,10 @@ def test_every_route_of_the_contract_is_described(api: Caller) -> None:
 
 
 def test_every_operation_has_a_name_of_its_own_a_summary_and_its_errors(api: Caller) -> None:
-    found = operations(openapi(api))
-    names = [operation["operationId"] for operation in found.values()]
+    described = operations(openapi(api))
+    names = [operation["operationId"] for operation in described.values()]
     assert len(names) == len(set(names))
-    for name, operation in found.items():
+    for name, operation in described.items():
         assert operation["summary"], name
         errors = {
             status: answer for status, answer in operation["responses"].items() if status >= "400"
@@ -158,6 +165,6 @@ def seed(api: Caller) -> None:
 
 def operations_tried(output: str) -> int:
     """How many operations it has tried."""
-    found = re.search(r"Tested: (\d+)", output)
-    assert found is not None, output
-    return int(found[1])
+    match = re.search(r"Tested: (\d+)", output)
+    assert match is not None, output
+    return int(match[1])

@@ -62,8 +62,8 @@ def headers(answer: Answer) -> tuple[str | None, str | None, str | None]:
     ],
 )
 def test_the_limits_that_the_settings_give(settings, changes, reads):
-    given = limits_of(Settings(**settings))
-    assert [None if item is None else str(item) for item in given] == [changes, reads]
+    limits = limits_of(Settings(**settings))
+    assert [None if item is None else str(item) for item in limits] == [changes, reads]
 
 
 def test_the_limit_of_reads_is_a_setting(tmp_path):
@@ -109,10 +109,12 @@ def test_reads_and_changes_are_counted_apart():
 def test_every_key_has_its_own_window_whatever_address_it_comes_from():
     async def scenario() -> None:
         site = Site(host=EVERYWHERE, rate_limit="2/minute")
-        one, other = await site.key("admin"), await site.key("admin")
-        answers = [(await site.call(*CHANGE, one, client=f"192.0.2.{n}")).status for n in range(3)]
+        first, second = await site.key("admin"), await site.key("admin")
+        answers = [
+            (await site.call(*CHANGE, first, client=f"192.0.2.{n}")).status for n in range(3)
+        ]
         assert answers == [200, 200, 429]
-        assert (await site.call(*CHANGE, other)).status == 200
+        assert (await site.call(*CHANGE, second)).status == 200
 
     asyncio.run(scenario())
 
@@ -124,7 +126,7 @@ def test_without_a_key_the_address_counts_and_no_header_changes_it():
             {"X-Forwarded-For": f"203.0.113.{n}", "Authorization": f"Bearer pk_{n}"}
             for n in range(4)
         ]
-        answers = [(await site.call(*CHANGE, each)).status for each in forged]
+        answers = [(await site.call(*CHANGE, headers)).status for headers in forged]
         assert answers == [401, 401, 429, 429]
         assert (await site.call(*CHANGE, client="192.0.2.8")).status == 401
 

@@ -1,4 +1,7 @@
-"""The rate limit through a real Redis: exact for all processes together, and no reason to answer nobody."""
+"""The rate limit through a real Redis.
+
+It is exact for all processes together, and requests are served while Redis is away.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +52,11 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
 async def shared(count: int) -> AsyncIterator[list[RedisRateLimitStorage]]:
     """As so many processes have them."""
     url = redis_url()
-    found = [RedisRateLimitStorage.at(url) for _ in range(count)]
+    storages = [RedisRateLimitStorage.at(url) for _ in range(count)]
     try:
-        yield found
+        yield storages
     finally:
-        for storage in found:
+        for storage in storages:
             await storage.close()
 
 
@@ -65,7 +68,7 @@ def test_all_processes_share_one_window() -> None:
     async def scenario() -> None:
         async with shared(3) as processes:
             entered = [await processes[n % 3].enter("key:a", 5, 60) for n in range(7)]
-            assert [(each.let_in, each.used) for each in entered] == [
+            assert [(entry.let_in, entry.used) for entry in entered] == [
                 (True, 1),
                 (True, 2),
                 (True, 3),
@@ -83,14 +86,14 @@ def test_all_processes_share_one_window() -> None:
 
 def test_a_window_slides_and_leaves_nothing_behind() -> None:
     async def scenario() -> None:
-        async with shared(2) as (one, other):
-            assert [(await one.enter("a", 2, 1)).let_in for _ in range(3)] == [True, True, False]
+        async with shared(2) as (first, second):
+            assert [(await first.enter("a", 2, 1)).let_in for _ in range(3)] == [True, True, False]
 
             async def lets_in() -> bool:
-                return (await other.enter("a", 2, 1)).let_in
+                return (await second.enter("a", 2, 1)).let_in
 
             await until(lets_in, "the first one leaves the window")
-            client = one._client
+            client = first._client
             assert await client.keys("*") == [(PREFIX + "a").encode()]
             assert 0 < await client.pttl(PREFIX + "a") <= 2001
 
@@ -121,11 +124,11 @@ def test_many_processes_never_get_more_than_the_limit_in_any_window() -> None:
     url = redis_url()
     command = [sys.executable, "-c", HAMMER, url, "busy", "20", "3.2"]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    found = [json.loads(process.communicate()[0]) for process in processes]
+    answers = [json.loads(process.communicate()[0]) for process in processes]
     assert all(process.returncode == 0 for process in processes)
-    calls = [call for let_in, _ in found for call in let_in]
-    assert sum(refused for _, refused in found) > 50
-    assert sum(bool(let_in) for let_in, _ in found) > 1
+    calls = [call for let_in, _ in answers for call in let_in]
+    assert sum(refused for _, refused in answers) > 50
+    assert sum(bool(let_in) for let_in, _ in answers) > 1
     # a call was let in at some moment between its two times: more than the limit can't have been
     # within a window
     surely_within = [
@@ -138,15 +141,17 @@ def test_many_processes_never_get_more_than_the_limit_in_any_window() -> None:
 def test_by_the_servers_own_clock_the_limit_is_exact() -> None:
     async def scenario() -> None:
         async with shared(4) as processes:
-            client, end, times = processes[0]._client, time.monotonic() + 2.5, set()
+            client = processes[0]._client
+            end = time.monotonic() + 2.5
+            times = set()
 
             async def hammer(storage: RedisRateLimitStorage) -> None:
                 while time.monotonic() < end:
                     await storage.enter("a", 50, 1)
                     times.update(await client.lrange(PREFIX + "a", 0, -1))
 
-            await asyncio.gather(*(hammer(each) for each in processes for _ in range(3)))
-            seconds = [int(each) / 1_000_000 for each in times]
+            await asyncio.gather(*(hammer(member) for member in processes for _ in range(3)))
+            seconds = [int(member) / 1_000_000 for member in times]
             assert peak_in_a_window(seconds, 1.0) <= 50
             assert len(seconds) > 100
 
@@ -158,9 +163,9 @@ def test_the_answers_have_their_headers_with_one_call_to_redis() -> None:
         async with shared(1) as (storage,):
             script, calls = storage._script, []
 
-            async def counted(**given: Any) -> Any:
-                calls.append(given)
-                return await script(**given)
+            async def counted(**named: Any) -> Any:
+                calls.append(named)
+                return await script(**named)
 
             storage._script = counted  # type: ignore[assignment]
             app = RateLimitMiddleware(
@@ -205,7 +210,7 @@ def test_while_redis_is_away_each_process_goes_by_its_own_window(
 
     with caplog.at_level(logging.INFO, "penstock.api"):
         run(scenario)
-    told = [record.getMessage() for record in caplog.records if record.name == "penstock.api"]
-    assert len(told) == 2
-    assert "its own window" in told[0]
-    assert "again" in told[1]
+    messages = [record.getMessage() for record in caplog.records if record.name == "penstock.api"]
+    assert len(messages) == 2
+    assert "its own window" in messages[0]
+    assert "again" in messages[1]

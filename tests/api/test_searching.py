@@ -14,8 +14,8 @@ from tests.api.gates import GatedService, gated, gated_service
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("searching")) as found:
-        yield found
+    with gated_service(tmp_path_factory.mktemp("searching")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -24,14 +24,14 @@ def api(server: GatedService) -> Caller:
 
 
 def ids(api: Caller, **query: Any) -> list[str]:
-    return [each["execution_id"] for each in api.items("/executions", **query)]
+    return [item["execution_id"] for item in api.items("/executions", **query)]
 
 
 def test_the_newest_come_first_without_what_makes_an_execution_large(api: Caller) -> None:
-    made = [api.start(document("newest", {"a": ""})) for _ in range(3)]
-    found = api.items("/executions", workflow="newest")
-    assert [each["execution_id"] for each in found] == made[::-1]
-    assert found[0].keys() == {
+    started = [api.start(document("newest", {"a": ""})) for _ in range(3)]
+    items = api.items("/executions", workflow="newest")
+    assert [item["execution_id"] for item in items] == started[::-1]
+    assert items[0].keys() == {
         "execution_id",
         "workflow",
         "version",
@@ -63,8 +63,8 @@ def test_each_state_finds_its_own(server: GatedService) -> None:
     }.items():
         assert ids(api, workflow="states", state=state) == expected
     assert ids(api, workflow="states", state=["COMPLETED", "FAILED"]) == [failed, completed]
-    shown = api.items("/executions", state="FAILED", workflow="states")[0]
-    assert shown["error"]["message"] == "failed on purpose"
+    failed_item = api.items("/executions", state="FAILED", workflow="states")[0]
+    assert failed_item["error"]["message"] == "failed on purpose"
     server.gates.open("states a")
     api.until_state(running, "COMPLETED")
 
@@ -90,8 +90,8 @@ def test_versions_and_labels_narrow_a_search_down(api: Caller) -> None:
 
 
 def test_times_bound_a_search(api: Caller) -> None:
-    made = api.ended(document("timed", {"a": ""}))
-    at, name = made["created_at"], made["execution_id"]
+    ended = api.ended(document("timed", {"a": ""}))
+    at, name = ended["created_at"], ended["execution_id"]
     assert ids(api, workflow="timed", since=at) == [name]
     assert ids(api, workflow="timed", until=at) == [], "the end isn't in it"
     assert ids(api, workflow="timed", since="2020-01-01", until="2999-01-01T00:00:00+02:00") == [
@@ -143,21 +143,21 @@ def test_pages_neither_miss_nor_repeat_while_new_executions_arrive(api: Caller) 
         items = api.post("/executions/batch", {"executions": [{"workflow": "paged"}] * count}).body[
             "items"
         ]
-        return [each["execution_id"] for each in items]
+        return [item["execution_id"] for item in items]
 
-    made = set(add(57))
+    created = set(add(57))
     seen: list[str] = []
     query: dict[str, Any] = {"workflow": "paged", "limit": 10}
     while True:
         page = api.shown("/executions", **query)
         assert len(page["items"]) <= 10
-        seen += [each["execution_id"] for each in page["items"]]
+        seen += [listed["execution_id"] for listed in page["items"]]
         if page["next_cursor"] is None:
             break
         query["cursor"] = page["next_cursor"]
         add(7)
     assert len(seen) == len(set(seen)) == 57
-    assert set(seen) == made
+    assert set(seen) == created
 
 
 def test_a_page_is_full_even_if_many_do_not_fit_the_filter(api: Caller) -> None:

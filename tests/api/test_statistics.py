@@ -21,8 +21,8 @@ STATES = ("PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED")
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("statistics")) as found:
-        yield found
+    with gated_service(tmp_path_factory.mktemp("statistics")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -32,28 +32,28 @@ def api(server: GatedService) -> Caller:
 
 def stats(api: Caller, **query: Any) -> dict[str, Any]:
     """An answer, which has exactly the fields that are described."""
-    found: dict[str, Any] = api.shown("/stats", **query)
-    assert_described(found, schemas.Stats)
-    return found
+    statistics: dict[str, Any] = api.shown("/stats", **query)
+    assert_described(statistics, schemas.Stats)
+    return statistics
 
 
-def assert_described(shown: Any, model: Any) -> None:
-    made = model.model_validate(shown, strict=True)
-    assert made.model_dump() == shown
-    assert model.model_fields.keys() == shown.keys()
+def assert_described(answer: Any, model: Any) -> None:
+    validated = model.model_validate(answer, strict=True)
+    assert validated.model_dump() == answer
+    assert model.model_fields.keys() == answer.keys()
 
 
 def test_an_empty_store_has_nothing_to_show(tmp_path: Path) -> None:
     with gated_service(tmp_path) as server:
-        found = stats(server.api)
-        assert found["active"] == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
-        assert found["totals"] == dict.fromkeys(STATES, 0)
-        assert len(found["series"]) == len(found["hops"]["series"]) == 60
-        assert found["workflows"] == []
-        assert (found["hops"]["p50_ms"], found["hops"]["samples"]) == (None, 0)
-        assert (found["dead_letters"], found["inbox"], found["truncated"]) == (0, 0, False)
-        assert found["tasks"] == {"waiting": 0, "running": 0}
-        assert (found["workers"], found["orchestrators"]) == (1, 1)
+        answer = stats(server.api)
+        assert answer["active"] == {"PENDING": 0, "RUNNING": 0, "PAUSED": 0}
+        assert answer["totals"] == dict.fromkeys(STATES, 0)
+        assert len(answer["series"]) == len(answer["hops"]["series"]) == 60
+        assert answer["workflows"] == []
+        assert (answer["hops"]["p50_ms"], answer["hops"]["samples"]) == (None, 0)
+        assert (answer["dead_letters"], answer["inbox"], answer["truncated"]) == (0, 0, False)
+        assert answer["tasks"] == {"waiting": 0, "running": 0}
+        assert (answer["workers"], answer["orchestrators"]) == (1, 1)
 
 
 def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> None:
@@ -71,8 +71,8 @@ def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> 
         api.until_state(paused, "PAUSED")
         api.post(f"/executions/{cancelled}/cancel")
         api.until_state(cancelled, "CANCELLED")
-        found = stats(api, seconds=3600, buckets=20)
-        assert found["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 1}
+        answer = stats(api, seconds=3600, buckets=20)
+        assert answer["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 1}
         wanted = {
             "COMPLETED": 3,
             "FAILED": 1,
@@ -81,11 +81,11 @@ def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> 
             "PAUSED": 1,
             "PENDING": 0,
         }
-        assert found["totals"] == wanted
-        assert {state: sum(each[state] for each in found["series"]) for state in STATES} == wanted
-        assert found["dead_letters"] == 1
-        assert found["tasks"]["running"] >= 1
-        assert found["workflows"][0] == {
+        assert answer["totals"] == wanted
+        assert {state: sum(item[state] for item in answer["series"]) for state in STATES} == wanted
+        assert answer["dead_letters"] == 1
+        assert answer["tasks"]["running"] >= 1
+        assert answer["workflows"][0] == {
             "workflow": "bad",
             "total": 1,
             "completed": 0,
@@ -94,22 +94,22 @@ def test_everything_that_happens_is_counted_where_it_belongs(tmp_path: Path) -> 
             "active": 0,
             "failure_rate": 1.0,
         }
-        assert [each["workflow"] for each in found["workflows"]] == [
+        assert [item["workflow"] for item in answer["workflows"]] == [
             "bad",
             "fine",
             "cancelled",
             "paused",
             "running",
         ]
-        assert_hops(found["hops"])
+        assert_hops(answer["hops"])
         assert api.state(running) == "RUNNING"
 
 
 def assert_hops(hops: dict[str, Any]) -> None:
     assert hops["samples"] >= 4, "two nodes that completed, two of the one that failed"
     assert 0 <= hops["p50_ms"] <= hops["p95_ms"] < 60_000
-    assert any(each["p50_ms"] is not None for each in hops["series"])
-    assert any(each["p50_ms"] is None for each in hops["series"])
+    assert any(bucket["p50_ms"] is not None for bucket in hops["series"])
+    assert any(bucket["p50_ms"] is None for bucket in hops["series"])
 
 
 def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -> None:
@@ -121,18 +121,18 @@ def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -
         server.gates.until_asked("held a")
 
         def look() -> dict[str, Any] | None:
-            found = stats(api, buckets=30)
-            return found if found["totals"]["COMPLETED"] and found["hops"]["samples"] else None
+            answer = stats(api, buckets=30)
+            return answer if answer["totals"]["COMPLETED"] and answer["hops"]["samples"] else None
 
-        found = until_now(look, "the end is in PostgreSQL")
-        assert found["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 0}
-        assert found["totals"] == {**dict.fromkeys(STATES, 0), "COMPLETED": 1, "RUNNING": 1}
-        assert (found["tasks"], found["workers"], found["orchestrators"]) == (
+        settled = until_now(look, "the end is in PostgreSQL")
+        assert settled["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 0}
+        assert settled["totals"] == {**dict.fromkeys(STATES, 0), "COMPLETED": 1, "RUNNING": 1}
+        assert (settled["tasks"], settled["workers"], settled["orchestrators"]) == (
             {"waiting": 0, "running": 1},
             1,
             1,
         )
-        assert found["hops"]["samples"] == 2
+        assert settled["hops"]["samples"] == 2
         assert api.shown("/workflows/fine/stats")["states"]["COMPLETED"] == 1
         until_now(lambda: stats(api, buckets=31)["inbox"] == 0, "everything is committed")
         server.gates.open("held a")
@@ -148,32 +148,32 @@ def test_what_waits_for_its_trigger_is_pending(tmp_path: Path) -> None:
             {"Content-Type": "application/json"},
         )
         assert answer.status == 201, answer
-        found = stats(server.api, buckets=30)
-        assert (found["active"]["PENDING"], found["totals"]["PENDING"]) == (1, 1)
-        assert found["workflows"][0]["active"] == 1
+        pending = stats(server.api, buckets=30)
+        assert (pending["active"]["PENDING"], pending["totals"]["PENDING"]) == (1, 1)
+        assert pending["workflows"][0]["active"] == 1
 
 
 def test_buckets_are_one_after_another_and_the_last_has_now_in_it(api: Caller) -> None:
     for seconds, buckets in ((60, 60), (3600, 12), (604_800, 200), (100, 7), (60, 1)):
-        found = stats(api, seconds=seconds, buckets=buckets)
-        assert found["bucket_seconds"] == pytest.approx(seconds / buckets)
-        at = [datetime.fromisoformat(each["at"]).timestamp() for each in found["series"]]
-        assert [each["at"] for each in found["hops"]["series"]] == [
-            each["at"] for each in found["series"]
+        answer = stats(api, seconds=seconds, buckets=buckets)
+        assert answer["bucket_seconds"] == pytest.approx(seconds / buckets)
+        at = [datetime.fromisoformat(bucket["at"]).timestamp() for bucket in answer["series"]]
+        assert [bucket["at"] for bucket in answer["hops"]["series"]] == [
+            bucket["at"] for bucket in answer["series"]
         ]
         assert len(at) == buckets
-        assert found["series"][0]["at"] == found["since"]
+        assert answer["series"][0]["at"] == answer["since"]
         widths = [after - before for before, after in pairwise(at)]
         assert widths == pytest.approx([seconds / buckets] * (buckets - 1), abs=0.002)
-        now = datetime.fromisoformat(found["now"]).timestamp()
+        now = datetime.fromisoformat(answer["now"]).timestamp()
         assert at[-1] - 0.002 <= now <= at[-1] + seconds / buckets + 0.002
 
 
 def test_an_answer_is_shared_for_a_moment_and_then_made_again(api: Caller) -> None:
-    found = at_once(8, lambda _: api.shown("/stats", seconds=7200, buckets=11))
-    assert len({each["now"] for each in found}) <= 2
+    answers = at_once(8, lambda _: api.shown("/stats", seconds=7200, buckets=11))
+    assert len({answer["now"] for answer in answers}) <= 2
     until_now(
-        lambda: api.shown("/stats", seconds=7200, buckets=11)["now"] > found[0]["now"],
+        lambda: api.shown("/stats", seconds=7200, buckets=11)["now"] > answers[0]["now"],
         "a newer answer",
     )
 
@@ -212,12 +212,12 @@ def test_a_workflow_shows_how_its_nodes_do_in_the_order_of_the_plan(api: Caller)
     api.store({"name": "nodes", "nodes": nodes})
     for _ in range(2):
         api.ended("nodes")
-    found = api.shown("/workflows/nodes/stats")
-    assert_described(found, schemas.WorkflowStats)
-    assert (found["name"], found["version"], found["sampled"]) == ("nodes", None, 2)
-    assert found["states"] == {"COMPLETED": 2, "FAILED": 0, "CANCELLED": 0}
-    assert 0 < found["p50_seconds"] <= found["p95_seconds"]
-    z, m, a, out = found["nodes"]
+    answer = api.shown("/workflows/nodes/stats")
+    assert_described(answer, schemas.WorkflowStats)
+    assert (answer["name"], answer["version"], answer["sampled"]) == ("nodes", None, 2)
+    assert answer["states"] == {"COMPLETED": 2, "FAILED": 0, "CANCELLED": 0}
+    assert 0 < answer["p50_seconds"] <= answer["p95_seconds"]
+    z, m, a, out = answer["nodes"]
     assert [node["node_id"] for node in (z, m, a, out)] == ["z", "m", "a", "out"]
     assert [node["handler"] for node in (z, m, a, out)] == ["echo", "tell", "echo", "output"]
     assert (m["count"], m["failed"], m["attempts"], m["failure_rate"]) == (2, 0, 4, 0.0)
@@ -229,10 +229,10 @@ def test_a_workflow_shows_how_its_nodes_do_in_the_order_of_the_plan(api: Caller)
 def test_a_workflow_that_fails_shows_where(api: Caller) -> None:
     api.store(failing("fails"))
     api.ended("fails")
-    found = api.shown("/workflows/fails/stats")
-    by_name = {node["node_id"]: node for node in found["nodes"]}
-    assert found["states"]["FAILED"] == 1
-    assert found["p50_seconds"] is None, "none has completed"
+    answer = api.shown("/workflows/fails/stats")
+    by_name = {node["node_id"]: node for node in answer["nodes"]}
+    assert answer["states"]["FAILED"] == 1
+    assert answer["p50_seconds"] is None, "none has completed"
     assert (by_name["bad"]["failed"], by_name["bad"]["failure_rate"]) == (1, 1.0)
     assert (by_name["after"]["skipped"], by_name["after"]["count"]) == (1, 0)
 
@@ -264,8 +264,8 @@ def test_a_version_counts_alone_and_a_sample_is_the_newest(api: Caller) -> None:
 
 def test_a_workflow_that_never_ran_has_its_nodes_and_no_numbers(server: GatedService) -> None:
     server.api.store(document("idle", {"a": ""}))
-    found = server.api.shown("/workflows/idle/stats")
-    assert (found["sampled"], found["p95_seconds"], found["nodes"][0]["count"]) == (0, None, 0)
+    answer = server.api.shown("/workflows/idle/stats")
+    assert (answer["sampled"], answer["p95_seconds"], answer["nodes"][0]["count"]) == (0, None, 0)
     server.api.store(gated("unfinished stats", "a"))
     unfinished = server.api.start("unfinished stats")
     server.gates.until_asked("unfinished stats a")

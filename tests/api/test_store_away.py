@@ -1,4 +1,7 @@
-"""While a store is away: 503 and when to come back, never 500; and what was accepted stays accepted."""
+"""While a store is away: 503 with a Retry-After, never 500.
+
+What was accepted stays accepted.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ from tests.api.asgi import Answer, call
 from tests.waiting import until
 
 START = b'{"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "noop"}]}}'
-NEVER = b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": {"seconds": 900}}]}}'
+NEVER = (
+    b'{"definition": {"name": "never", "nodes": [{"id": "a", "handler": "sleep", "config": '
+    b'{"seconds": 900}}]}}'
+)
 JSON = {"Content-Type": "application/json"}
 OK_WITHOUT_STORES = {
     "/health/live",
@@ -43,7 +49,10 @@ OK_WITHOUT_STORES = {
 
 
 class Away:
-    """A part of the stores that a test takes away: every call fails as one does that can't reach its server."""
+    """A part of the stores that a test takes away.
+
+    Every call then fails as a call does that can't reach its server.
+    """
 
     def __init__(self, real: Any) -> None:
         self._real = real
@@ -53,24 +62,24 @@ class Away:
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        found = self.replaced.get(name) or getattr(self._real, name)
-        if not callable(found) or name in {"now", "knows"}:
-            return found
-        if not asyncio.iscoroutinefunction(found):
-            return partial(self._call, found)
+        attribute = self.replaced.get(name) or getattr(self._real, name)
+        if not callable(attribute) or name in {"now", "knows"}:
+            return attribute
+        if not asyncio.iscoroutinefunction(attribute):
+            return partial(self._call, attribute)
 
-        async def answer(*given: Any, **more: Any) -> Any:
+        async def answer(*arguments: Any, **named: Any) -> Any:
             self.calls.append(name)
             if name in self.hangs:
                 await asyncio.Event().wait()
             self._fail()
-            return await found(*given, **more)
+            return await attribute(*arguments, **named)
 
         return answer
 
-    def _call(self, found: Any, *given: Any) -> Any:
+    def _call(self, method: Any, *arguments: Any) -> Any:
         self._fail()
-        return found(*given)
+        return method(*arguments)
 
     def _fail(self) -> None:
         if self.error is not None:
@@ -91,7 +100,10 @@ class Nobody:
 
 class ApiUnderTest:
     def __init__(self, app: FastAPI, engine: Engine, stores: Any) -> None:
-        self.app, self.engine, self.hot, self.cold = app, engine, stores.hot, stores.cold
+        self.app = app
+        self.engine = engine
+        self.hot = stores.hot
+        self.cold = stores.cold
         self.stores = stores
 
     async def call(self, method: str, target: str, body: bytes = b"") -> Answer:
@@ -171,10 +183,10 @@ def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
     async def scenario(api: ApiUnderTest) -> None:
         real = api.engine.stores.cold.record_intents
 
-        async def create_and_lose_both(*given: Any) -> Any:
-            made = await real(*given)
+        async def create_and_lose_both(*arguments: Any) -> Any:
+            answer = await real(*arguments)
             api.hot.error = api.cold.error = StoreUnavailable("gone")
-            return made
+            return answer
 
         api.cold.replaced["record_intents"] = create_and_lose_both
         for target in ("/api/v1/executions", "/api/v1/executions?wait=5"):
@@ -188,15 +200,18 @@ def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
 
 def test_a_retry_that_is_stored_is_answered_though_its_dead_letters_could_not_be_closed() -> None:
     async def scenario(api: ApiUnderTest) -> None:
-        bad = b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": {"max_attempts": 1}}]}}'
+        bad = (
+            b'{"definition": {"nodes": [{"id": "a", "handler": "fail", "retry": '
+            b'{"max_attempts": 1}}]}}'
+        )
         failed = (await api.call("POST", "/api/v1/executions?wait=20", bad)).json
         assert failed["state"] == "FAILED"
         real = api.engine.stores.cold.record_intents
 
-        async def create_and_go(*given: Any) -> Any:
-            made = await real(*given)
+        async def create_and_go(*arguments: Any) -> Any:
+            answer = await real(*arguments)
             api.cold.error = StoreUnavailable("gone")
-            return made
+            return answer
 
         api.cold.replaced["record_intents"] = create_and_go
         answer = await api.call("POST", f"/api/v1/executions/{failed['execution_id']}/retry")
@@ -238,7 +253,10 @@ SECRETS = ("10.1.2.3", "db.internal", "5432", "postgresql://", "alice")
 def test_no_answer_shows_where_a_store_is_and_the_log_does(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    where = 'postgresql://alice:***@db.internal:5432/jobs is not available: connection to "10.1.2.3", port 5432 failed'
+    where = (
+        "postgresql://alice:***@db.internal:5432/jobs is not available: connection to "
+        '"10.1.2.3", port 5432 failed'
+    )
 
     async def scenario(api: ApiUnderTest) -> None:
         api.cold.error = api.hot.error = StoreUnavailable(where)
@@ -247,18 +265,18 @@ def test_no_answer_shows_where_a_store_is_and_the_log_does(
             target = re.sub(r"\{\w+(?::(\w+))?\}", lambda match: _value(match[1]), route.path)
             for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
                 answer = await api.call(method, target, START if method in {"POST", "PUT"} else b"")
-                shown = answer.body.decode(errors="replace")
-                assert not [secret for secret in SECRETS if secret in shown], (
+                text = answer.body.decode(errors="replace")
+                assert not [secret for secret in SECRETS if secret in text], (
                     method,
                     target,
-                    shown,
+                    text,
                 )
 
     with caplog.at_level("WARNING", "penstock.service"):
         with_api(scenario)
     assert where in caplog.text
-    told = [line for line in caplog.messages if "requests are refused" in line and where in line]
-    assert 0 < len(told) < 5, "once in a while, not for each request"
+    lines = [line for line in caplog.messages if "requests are refused" in line and where in line]
+    assert 0 < len(lines) < 5, "once in a while, not for each request"
 
 
 def test_each_of_many_is_told_that_the_store_is_away() -> None:
@@ -301,15 +319,17 @@ def test_ready_says_whether_each_store_answers(
 
         await until(is_ready, "it is ready")
         names = {"redis", "database"} if tiered else {"store"}
-        shown = (await api.call("GET", "/health")).json
-        assert shown["checks"].keys() == {*names, "orchestrator", "workers", "queues"}
+        health = (await api.call("GET", "/health")).json
+        assert health["checks"].keys() == {*names, "orchestrator", "workers", "queues"}
         for part in (api.hot, api.cold):
             part.error = StoreUnavailable("away")
             assert await status() == 503
             assert (await api.call("GET", "/v1/health")).status == 503
-            shown = await api.call("GET", "/health")
-            assert shown.status == 503
-            assert any("away" in check.get("detail", "") for check in shown.json["checks"].values())
+            health = await api.call("GET", "/health")
+            assert health.status == 503
+            assert any(
+                "away" in check.get("detail", "") for check in health.json["checks"].values()
+            )
             part.error = None
         api.cold.hangs |= {"commits_end", "get_workflow"}
         assert await status() == 503

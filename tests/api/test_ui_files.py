@@ -195,9 +195,10 @@ def test_what_the_document_holds_is_text_in_the_description() -> None:
         "parameters": [{"name": bad, "in": "query", "description": bad}],
     }
     document = {
-        "info": {"title": bad, "version": bad}, "paths": {bad: {"get": operation}},
+        "info": {"title": bad, "version": bad},
+        "paths": {bad: {"get": operation}},
         "components": {"schemas": {bad: {"description": bad}}},
-    }  # fmt: skip
+    }
     assert "<script" not in render(document)
 
 

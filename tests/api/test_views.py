@@ -48,8 +48,8 @@ HOSTILE_IDS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with gated_service(tmp_path_factory.mktemp("views")) as found:
-        yield found
+    with gated_service(tmp_path_factory.mktemp("views")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -87,21 +87,21 @@ def test_results_of_what_has_not_ended_and_of_what_failed_say_so(server: GatedSe
     running = server.api.start(gated("unfinished", "a", "b"))
     server.gates.open("unfinished a")
     server.gates.until_asked("unfinished b")
-    shown = server.api.shown(f"/executions/{running}/results")
-    assert (shown["state"], shown["completed"], shown["outputs"]) == (
+    results = server.api.shown(f"/executions/{running}/results")
+    assert (results["state"], results["completed"], results["outputs"]) == (
         "RUNNING",
         False,
         {"a": {"gate": "unfinished a"}},
     )
     server.gates.open("unfinished b")
     failed = server.api.ended(failing("failed", message="no luck"))
-    shown = server.api.shown(f"/executions/{failed['execution_id']}/results")
-    assert (shown["state"], shown["completed"], shown["outputs"]) == (
+    results = server.api.shown(f"/executions/{failed['execution_id']}/results")
+    assert (results["state"], results["completed"], results["outputs"]) == (
         "FAILED",
         False,
         {"a": {"n": 1}},
     )
-    assert shown["error"] == {"category": "handler", "message": "no luck", "node_id": "bad"}
+    assert results["error"] == {"category": "handler", "message": "no luck", "node_id": "bad"}
 
 
 def test_a_node_shows_how_it_was_written_and_every_attempt(api: Caller) -> None:
@@ -123,19 +123,21 @@ def test_a_node_shows_how_it_was_written_and_every_attempt(api: Caller) -> None:
     assert (node["state"], node["attempt"], node["config"]) == ("COMPLETED", 3, config)
     assert (node["condition"], node["trigger_rule"]) == (None, "all_success")
     attempts = node["attempts"]
-    assert [(each["attempt"], each["state"]) for each in attempts] == [
+    assert [(attempt["attempt"], attempt["state"]) for attempt in attempts] == [
         (1, "FAILED"),
         (2, "FAILED"),
         (3, "COMPLETED"),
     ]
-    assert [each["error"] and each["error"]["message"] for each in attempts] == [
+    assert [attempt["error"] and attempt["error"]["message"] for attempt in attempts] == [
         "RuntimeError: not at attempt 1",
         "RuntimeError: not at attempt 2",
         None,
     ]
-    assert [bool(each["at"]) for each in attempts] == [True, True, False]
-    assert all(each["worker_id"] for each in attempts)
-    moments = [each[key] for each in attempts for key in ("queued_at", "started_at", "finished_at")]
+    assert [bool(attempt["at"]) for attempt in attempts] == [True, True, False]
+    assert all(attempt["worker_id"] for attempt in attempts)
+    moments = [
+        attempt[key] for attempt in attempts for key in ("queued_at", "started_at", "finished_at")
+    ]
     assert all(moments)
     assert moments == sorted(moments)
     assert moments[-3:] == [node["queued_at"], node["started_at"], node["finished_at"]]
@@ -236,8 +238,8 @@ def test_history_is_in_pages_that_join(api: Caller) -> None:
 def test_the_graph_has_every_node_with_its_level_and_state(api: Caller) -> None:
     ended = api.ended(failing("graph"))
     graph = api.shown(f"/executions/{ended['execution_id']}/graph")
-    shown = {node["id"]: (node["handler"], node["state"], node["level"]) for node in graph["nodes"]}
-    assert shown == {
+    by_id = {node["id"]: (node["handler"], node["state"], node["level"]) for node in graph["nodes"]}
+    assert by_id == {
         "a": ("echo", "COMPLETED", 0),
         "bad": ("fail", "FAILED", 1),
         "after": ("noop", "SKIPPED", 2),

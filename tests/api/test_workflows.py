@@ -1,4 +1,7 @@
-"""Definitions over HTTP: versions, aliases, names of any kind, and what is checked before anything is stored."""
+"""Definitions over HTTP: versions, aliases, names of any kind.
+
+Documents are checked before anything is stored.
+"""
 
 from __future__ import annotations
 
@@ -70,8 +73,8 @@ def test_the_same_content_is_the_same_version_and_changed_content_the_next(api: 
     back = api.post("/workflows", one("versions", n=1))
     assert (back.status, back.body["version"]) == (200, 1)
     versions = api.items("/workflows/versions/versions")
-    assert [each["version"] for each in versions] == [2, 1]
-    assert len({each["content_hash"] for each in versions}) == 2
+    assert [version["version"] for version in versions] == [2, 1]
+    assert len({version["content_hash"] for version in versions}) == 2
 
 
 def test_fifty_who_store_the_same_at_once_make_one_version(api: Caller) -> None:
@@ -95,9 +98,9 @@ def test_a_workflow_is_shown_as_it_was_written(api: Caller) -> None:
     }
     stored = api.store(written)
     assert [warning["path"] for warning in stored["warnings"]] == ["made_up"]
-    shown = api.shown("/workflows/shown")
-    assert shown["definition"] == written
-    assert (shown["name"], shown["version"], shown["latest_version"]) == ("shown", 1, 1)
+    workflow = api.shown("/workflows/shown")
+    assert workflow["definition"] == written
+    assert (workflow["name"], workflow["version"], workflow["latest_version"]) == ("shown", 1, 1)
 
 
 def test_a_document_without_a_name_gets_one_from_its_content(api: Caller) -> None:
@@ -128,7 +131,7 @@ def test_versions_are_found_by_number_and_by_alias(api: Caller) -> None:
         assert version_of(api, reference) == version
     assert api.shown("/workflows/found", version=1)["definition"] == one("found", n=1)
     assert api.shown("/workflows/found", version="stable")["version"] == 2
-    named = {each["version"]: each["aliases"] for each in api.items("/workflows/found/versions")}
+    named = {item["version"]: item["aliases"] for item in api.items("/workflows/found/versions")}
     assert named[2] == ["stable"]
     assert "stable" not in named[3]
 
@@ -163,27 +166,27 @@ def test_a_weighted_alias_shares_executions_out_by_their_ids(api: Caller) -> Non
     put_versions(api, "shared", 2)
     answer = api.put("/workflows/shared/aliases/canary", {"weights": {"1": 80, "2": 20}})
     assert answer.body["weights"] == {"1": 80, "2": 20}
-    made = api.post(
+    started = api.post(
         "/executions/batch", {"executions": [{"workflow": "shared@canary"}] * 1000}
     ).body["items"]
-    shares = Counter(each["version"] for each in made)
+    shares = Counter(item["version"] for item in started)
     assert shares.keys() == {1, 2}
     assert 150 < shares[2] < 250, "five standard deviations around 200"
-    assert len({each["execution_id"] for each in made}) == 1000
-    assert all(each["version"] == choose({1: 80, 2: 20}, each["execution_id"]) for each in made), (
-        "it can be repeated"
-    )
-    for each in made[:5]:
-        assert api.shown(f"/executions/{each['execution_id']}")["version"] == each["version"]
+    assert len({item["execution_id"] for item in started}) == 1000
+    assert all(
+        item["version"] == choose({1: 80, 2: 20}, item["execution_id"]) for item in started
+    ), "it can be repeated"
+    for item in started[:5]:
+        assert api.shown(f"/executions/{item['execution_id']}")["version"] == item["version"]
 
 
 def test_a_share_of_nothing_is_never_chosen(api: Caller) -> None:
     put_versions(api, "zero", 2)
     api.put("/workflows/zero/aliases/stable", {"weights": {"1": 0, "2": 5}})
-    made = api.post("/executions/batch", {"executions": [{"workflow": "zero@stable"}] * 50}).body[
-        "items"
-    ]
-    assert {each["version"] for each in made} == {2}
+    started = api.post(
+        "/executions/batch", {"executions": [{"workflow": "zero@stable"}] * 50}
+    ).body["items"]
+    assert {item["version"] for item in started} == {2}
 
 
 @pytest.mark.parametrize(
@@ -255,7 +258,7 @@ def test_a_deleted_workflow_cannot_be_started_and_its_executions_go_on(api: Call
     assert_problem(api.get("/workflows/deleted/versions"), 404, "not_found")
     assert_problem(api.post("/executions", {"workflow": "deleted"}), 404, "not_found")
     assert_problem(api.delete("/workflows/deleted"), 404, "not_found")
-    assert "deleted" not in {each["name"] for each in api.items("/workflows")}
+    assert "deleted" not in {item["name"] for item in api.items("/workflows")}
     ended = api.until_state(execution_id, "COMPLETED", "FAILED")
     assert ended["nodes"]["b"]["output"] == {"from": {"slept_seconds": 0.3}}
     assert api.shown(f"/executions/{execution_id}/nodes/b")["config"] == {"from": "{{ a }}"}
@@ -326,13 +329,13 @@ def test_a_name_of_any_characters_works_everywhere(api: Caller, name: str) -> No
     assert api.store(one(name, n=2))["version"] == 2
     assert api.shown(path)["name"] == name
     assert api.shown(path, version=1)["definition"]["name"] == name
-    assert [each["version"] for each in api.items(path + "/versions")] == [2, 1]
+    assert [item["version"] for item in api.items(path + "/versions")] == [2, 1]
     assert api.put(path + "/aliases/stable", {"version": 1}).body["name"] == name
     assert api.shown(f"/workflows/{segment(name + '@stable')}")["version"] == 1
     assert version_of(api, f"{name}@stable") == 1
     assert version_of(api, name) == 2
-    assert name in {each["name"] for each in api.items("/workflows", limit=7)}
-    assert {each["workflow"] for each in api.items("/executions", workflow=name)} == {name}
+    assert name in {item["name"] for item in api.items("/workflows", limit=7)}
+    assert {item["workflow"] for item in api.items("/executions", workflow=name)} == {name}
     assert api.delete(path + "/aliases/stable").status == 204
     assert api.delete(path).status == 204
     assert_problem(api.get(path), 404, "not_found")
@@ -374,11 +377,11 @@ def test_a_name_that_is_no_name_is_refused_with_its_path(api: Caller, name: Any)
 def test_the_list_is_in_pages_by_name(api: Caller) -> None:
     for number in range(5):
         api.store(one(f"page-{number}"))
-    names = [each["name"] for each in api.items("/workflows", limit=2)]
+    names = [item["name"] for item in api.items("/workflows", limit=2)]
     assert names == sorted(names)
     assert len(names) == len(set(names))
     assert {f"page-{number}" for number in range(5)} <= set(names)
-    assert names == [each["name"] for each in api.items("/workflows", limit=500)]
+    assert names == [item["name"] for item in api.items("/workflows", limit=500)]
     first = api.shown("/workflows", limit=1)["items"][0]
     assert first.keys() == {
         "name",

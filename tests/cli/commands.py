@@ -19,14 +19,14 @@ PENSTOCK = (sys.executable, "-m", "penstock")
 TIMEOUT_SECONDS = 60
 
 
-def environment(**more: str) -> dict[str, str]:
+def environment(**variables: str) -> dict[str, str]:
     """Nothing of this machine's own settings and terminal."""
     inherited = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PENSTOCK_", "OPENAI_", "NO_COLOR"))
     }
-    return {**inherited, "PYTHONUNBUFFERED": "", "COLUMNS": "100", **more}
+    return {**inherited, "PYTHONUNBUFFERED": "", "COLUMNS": "100", **variables}
 
 
 def penstock(
@@ -70,13 +70,19 @@ def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
 
 
 def _hear_signals() -> None:
-    """Tests that run in a shell's background inherit ignored signals; a person's terminal doesn't."""
+    """Restore the default signal handlers.
+
+    Tests that run in a shell's background inherit ignored signals; a terminal's processes don't.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
 
 class Terminal:
-    """A pseudo-terminal with a command on it; `screen` is everything that was written there so far."""
+    """A pseudo-terminal with a command on it.
+
+    `screen` is everything that was written there so far.
+    """
 
     def __init__(
         self,
@@ -132,7 +138,7 @@ OURS = re.compile(r"\x1b\[(?:[0-9;]*m|\d*A|2K|\?25[lh])")
 
 
 def foreign_escapes(screen: str) -> list[str]:
-    return [found for found in ESCAPES.findall(screen) if not OURS.fullmatch(found)]
+    return [escape for escape in ESCAPES.findall(screen) if not OURS.fullmatch(escape)]
 
 
 def visible(screen: str) -> str:
@@ -151,13 +157,13 @@ def write(path: Path, files: Mapping[str, str]) -> None:
         (path / name).write_text(text, encoding="utf-8")
 
 
-def nodes(*given: Mapping[str, object]) -> dict[str, object]:
-    return {"name": "test", "nodes": list(given)}
+def nodes(*documents: Mapping[str, object]) -> dict[str, object]:
+    return {"name": "test", "nodes": list(documents)}
 
 
 def chain(names: Iterable[str]) -> dict[str, object]:
-    found: list[dict[str, object]] = []
+    chained: list[dict[str, object]] = []
     for name in names:
-        parents = [found[-1]["id"]] if found else []
-        found.append({"id": name, "handler": "noop", "dependencies": parents})
-    return nodes(*found)
+        parents = [chained[-1]["id"]] if chained else []
+        chained.append({"id": name, "handler": "noop", "dependencies": parents})
+    return nodes(*chained)

@@ -49,11 +49,13 @@ class Started:
         """The first line with this text; the process must not end before."""
 
         def line() -> str:
-            found = next((each for each in self.output.splitlines() if text in each), "")
-            assert found or self.process.poll() is None, (
+            first_line = next(
+                (candidate for candidate in self.output.splitlines() if text in candidate), ""
+            )
+            assert first_line or self.process.poll() is None, (
                 f"it ended without {text!r}:\n{self.output}"
             )
-            return found
+            return first_line
 
         return str(until_now(line, f"it says {text!r}", seconds=TIMEOUT_SECONDS))
 

@@ -1,4 +1,7 @@
-"""Whatever can't be used: exit code 2, one message that says where and what to do, and nothing is changed."""
+"""Input that can't be used.
+
+Exit code 2, one message that says where and what to do, and nothing is changed.
+"""
 
 import json
 import re
@@ -72,7 +75,10 @@ CASES: list[tuple[list[str], str]] = [
     ),
     (
         ["several.json"],
-        "penstock run: several.json has 3 problems:\n  nodes[0].handler: ... [unknown_handler]\n  nodes[1].id: ",
+        (
+            "penstock run: several.json has 3 problems:\n"
+            "  nodes[0].handler: ... [unknown_handler]\n  nodes[1].id: "
+        ),
     ),
     (
         ["unknown.json"],

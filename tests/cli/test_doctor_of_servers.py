@@ -16,15 +16,17 @@ from tests.servers import bare_database_url, database_url, redis_server, redis_u
 def checks(
     cwd: Path, store: str, database: str | None = None
 ) -> tuple[int, dict[str, tuple[str, str]]]:
-    given = ["--store", store, *(["--database", database] if database else [])]
-    done = penstock("doctor", "--json", *given, cwd=cwd)
-    found: list[dict[str, Any]] = json.loads(done.stdout)["checks"]
-    return done.returncode, {it["check"]: (it["outcome"], it["text"]) for it in found}
+    options = ["--store", store, *(["--database", database] if database else [])]
+    done = penstock("doctor", "--json", *options, cwd=cwd)
+    results: list[dict[str, Any]] = json.loads(done.stdout)["checks"]
+    return done.returncode, {
+        result["check"]: (result["outcome"], result["text"]) for result in results
+    }
 
 
 def test_everything_that_is_well_is_said_to_be(tmp_path):
     with redis_server() as server:
-        code, found = checks(tmp_path, server.url, database_url(partitions=2))
+        code, result_by_check = checks(tmp_path, server.url, database_url(partitions=2))
     assert code == 0
     fine = {
         "PostgreSQL",
@@ -37,9 +39,9 @@ def test_everything_that_is_well_is_said_to_be(tmp_path):
         "Redis clock",
         "lag",
     }
-    assert {name for name in fine if found[name][0] != "ok"} == set()
-    assert found["partitions"][1].startswith("2,")
-    assert found["fleet"] == (
+    assert {name for name in fine if result_by_check[name][0] != "ok"} == set()
+    assert result_by_check["partitions"][1].startswith("2,")
+    assert result_by_check["fleet"] == (
         "note",
         "0 orchestrators, 0 live workers; start one with 'penstock orchestrator'",
     )
@@ -50,8 +52,8 @@ def test_lag_is_shown(tmp_path):
     with redis.Redis.from_url(url) as client:
         client.xadd("penstock:{1}:inbox", {"a": "b"})
         client.rpush("penstock:{0}:outbox", "a", "b")
-    _, found = checks(tmp_path, url, database)
-    assert found["lag"] == ("ok", "1 entries in the inboxes, 2 in the outboxes")
+    _, result_by_check = checks(tmp_path, url, database)
+    assert result_by_check["lag"] == ("ok", "1 entries in the inboxes, 2 in the outboxes")
 
 
 def test_a_queue_that_no_live_worker_serves_is_found(tmp_path):
@@ -66,13 +68,13 @@ def test_a_queue_that_no_live_worker_serves_is_found(tmp_path):
         dead = json.dumps({**about, "queues": ["gpu"], "at": time.time() - 60})
         client.hset("penstock:{fleet}:workers", mapping={"alive": alive, "dead": dead})
     done = penstock("doctor", "--json", "--store", url, "--database", database, cwd=tmp_path)
-    found = [
-        (it["outcome"], it["text"])
-        for it in json.loads(done.stdout)["checks"]
-        if it["check"] == "queue"
+    queues = [
+        (check["outcome"], check["text"])
+        for check in json.loads(done.stdout)["checks"]
+        if check["check"] == "queue"
     ]
     assert done.returncode == 1
-    (no_handler, no_worker) = found
+    (no_handler, no_worker) = queues
     assert no_handler[0] == no_worker[0] == "failed"
     assert no_handler[1].startswith(
         "1 tasks wait: no live worker of the queue 'cpu' has the handler 'paint'; start one"
@@ -84,38 +86,38 @@ def test_a_queue_that_no_live_worker_serves_is_found(tmp_path):
 
 def test_settings_that_lose_data_are_found(tmp_path):
     with redis_server(append_only=None, extra=("--maxmemory-policy", "allkeys-lru")) as server:
-        code, found = checks(tmp_path, server.url, database_url())
+        code, result_by_check = checks(tmp_path, server.url, database_url())
     assert code == 1
-    assert found["Redis memory"][0] == "failed"
-    assert found["Redis persistence"][0] == "note"
+    assert result_by_check["Redis memory"][0] == "failed"
+    assert result_by_check["Redis persistence"][0] == "note"
 
 
 def test_another_stores_redis_is_found(tmp_path):
     url = redis_url()
     with redis.Redis.from_url(url) as client:
         client.set("penstock:{fleet}:store", "somebody 1")
-    code, found = checks(tmp_path, url, database_url())
+    code, result_by_check = checks(tmp_path, url, database_url())
     assert code == 1
-    assert found["Redis store"][0] == "failed"
+    assert result_by_check["Redis store"][0] == "failed"
 
 
 def test_a_database_that_was_not_migrated_is_found(tmp_path):
-    code, found = checks(tmp_path, redis_url(), bare_database_url())
+    code, result_by_check = checks(tmp_path, redis_url(), bare_database_url())
     assert code == 1
-    assert found["schema"][0] == "failed"
-    assert "penstock migrate" in found["schema"][1]
+    assert result_by_check["schema"][0] == "failed"
+    assert "penstock migrate" in result_by_check["schema"][1]
 
 
 def test_servers_that_are_away_are_told_without_passwords(tmp_path):
-    code, found = checks(
+    code, result_by_check = checks(
         tmp_path, "redis://:secret@127.0.0.1:1", "postgresql://u:secret@127.0.0.1:1/d"
     )
     assert code == 1
-    assert found["PostgreSQL"][0] == found["Redis"][0] == "failed"
-    assert "secret" not in json.dumps(found)
+    assert result_by_check["PostgreSQL"][0] == result_by_check["Redis"][0] == "failed"
+    assert "secret" not in json.dumps(result_by_check)
 
 
 def test_redis_without_a_database_is_told(tmp_path):
-    code, found = checks(tmp_path, redis_url())
+    code, result_by_check = checks(tmp_path, redis_url())
     assert code == 1
-    assert "PENSTOCK_DATABASE" in found["PostgreSQL"][1]
+    assert "PENSTOCK_DATABASE" in result_by_check["PostgreSQL"][1]

@@ -30,7 +30,7 @@ def test_quickstart_for_somebody_else():
 def test_quickstart_for_a_vip_on_a_terminal():
     terminal = Terminal(cwd=ROOT, command=[sys.executable, "examples/quickstart/run.py"])
     assert terminal.close() == 0
-    shown = visible(terminal.screen)
+    screen = visible(terminal.screen)
     for text in (
         "↻ retrying   stock",
         "– skipped    receipt",
@@ -38,7 +38,7 @@ def test_quickstart_for_a_vip_on_a_terminal():
         "Dear Ada",
         "COMPLETED in",
     ):
-        assert text in shown
+        assert text in screen
 
 
 def test_python():

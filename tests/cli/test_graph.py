@@ -113,12 +113,12 @@ def test_hostile_ids_stay_inside_their_labels_in_mermaid(tmp_path):
 
 def test_hostile_ids_stay_inside_their_labels_in_dot(tmp_path):
     lines = draw(tmp_path, chain(HOSTILE), "dot").splitlines()
-    found = []
+    labels = []
     for line in lines[2 : 2 + len(HOSTILE)]:
         label = re.fullmatch(r'    n\d+ \[label="((?:[^"\\]|\\.)*)\\nnoop"\];', line)
         assert label, line
-        found.append(re.sub(r"\\(.)", r"\1", label[1]).replace("&amp;", "&"))
-    assert found == HOSTILE
+        labels.append(re.sub(r"\\(.)", r"\1", label[1]).replace("&amp;", "&"))
+    assert labels == HOSTILE
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_the_roles_run_on_a_shared_store_of_another_package(tmp_path):
         checks = json.loads(
             penstock("doctor", "--url", address, "--json", cwd=tmp_path, env=env).stdout
         )["checks"]
-        assert ("store", "ok") in {(each["check"], each["outcome"]) for each in checks}
+        assert ("store", "ok") in {(check["check"], check["outcome"]) for check in checks}
         purged = penstock("purge", "--older-than", "1d", "--json", cwd=tmp_path, env=env)
         assert json.loads(purged.stdout)["executions"] == 0
         assert [role.terminate() for role in reversed(roles)] == [0, 0, 0]
@@ -188,7 +188,10 @@ def test_up_starts_the_roles_on_a_shared_store_and_no_servers(tmp_path):
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory) -> dict[str, str]:
-    """The environment of a Python that has the package in examples/store, installed without a network."""
+    """The environment of a Python that has the package in examples/store.
+
+    The package is installed without a network.
+    """
     folder = tmp_path_factory.mktemp("example")
     built = call(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)], cwd=EXAMPLE
@@ -219,9 +222,9 @@ def test_commands_work_on_the_example(example, tmp_path):
     env = {**example, "PENSTOCK_STORE": store[1]}
     with started("dev", "--port", "0", cwd=tmp_path, env=env) as dev:
         address = dev.says("Penstock is ready at").split(" ")[-1]
-        assert [each["state"] for each in asked(f"{address}/api/v1/executions")["items"]] == [
-            "COMPLETED"
-        ]
+        assert [
+            execution["state"] for execution in asked(f"{address}/api/v1/executions")["items"]
+        ] == ["COMPLETED"]
         in_use = penstock("doctor", "--url", address, cwd=tmp_path, env=env)
         assert "is used by another process" in in_use.stdout
         assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"

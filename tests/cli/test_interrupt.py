@@ -130,7 +130,7 @@ def test_a_second_ctrl_c_ends_at_once_even_if_the_loop_is_blocked(folder: Path, 
 
 
 def press_until_it_ends(process) -> None:
-    """A signal that comes just before the main thread goes to sleep is noticed with the next one."""
+    """A signal just before the main thread goes to sleep is noticed with the next one."""
     for _ in range(100):
         process.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):

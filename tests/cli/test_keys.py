@@ -25,23 +25,23 @@ def made(tmp_path: Path, *arguments: str) -> tuple[str, str]:
 
 
 def listed(tmp_path: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(
+    api_keys: list[dict[str, Any]] = json.loads(
         penstock("keys", "list", "--json", cwd=tmp_path).stdout
     )["items"]
-    return found
+    return api_keys
 
 
 def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
     key_id, token = made(tmp_path, "--scope", "submit", "--name", "ci")
     assert token not in penstock("keys", "list", cwd=tmp_path).stdout
-    (shown,) = listed(tmp_path)
-    assert (shown["id"], shown["name"], shown["scopes"], shown["revoked_at"]) == (
+    (api_key,) = listed(tmp_path)
+    assert (api_key["id"], api_key["name"], api_key["scopes"], api_key["revoked_at"]) == (
         key_id,
         "ci",
         ["submit"],
         None,
     )
-    assert shown["created_at"].endswith("Z")
+    assert api_key["created_at"].endswith("Z")
     revoked = penstock("keys", "revoke", key_id, cwd=tmp_path)
     assert (revoked.returncode, revoked.stdout, revoked.stderr) == (0, f"revoked {key_id}\n", "")
     assert listed(tmp_path)[0]["revoked_at"] is not None
@@ -62,9 +62,9 @@ def test_a_key_has_the_scopes_that_were_named(tmp_path):
     done = penstock(
         "keys", "create", "--scope", "operate", "--scope", "read", "--json", cwd=tmp_path
     )
-    shown = json.loads(done.stdout)
-    assert (shown["name"], shown["scopes"]) == ("operate read", ["read", "operate"])
-    assert TOKEN.fullmatch(shown["key"] + "\n")
+    api_key = json.loads(done.stdout)
+    assert (api_key["name"], api_key["scopes"]) == ("operate read", ["read", "operate"])
+    assert TOKEN.fullmatch(api_key["key"] + "\n")
     assert done.stderr == ""
 
 
@@ -126,9 +126,9 @@ def test_keys_are_made_and_revoked_while_a_server_has_the_store_open(tmp_path):
             key_id, token = await asyncio.to_thread(
                 made, tmp_path, "--scope", "submit", "--name", "ci"
             )
-            found = await keys.check(token)
-            assert found is not None
-            assert (found.id, found.name, found.scopes) == (key_id, "ci", ("submit",))
+            checked = await keys.check(token)
+            assert checked is not None
+            assert (checked.id, checked.name, checked.scopes) == (key_id, "ci", ("submit",))
             revoked = await asyncio.to_thread(penstock, "keys", "revoke", key_id, cwd=tmp_path)
             assert revoked.returncode == 0, revoked.stderr
             clock[0] += CACHE_SECONDS

@@ -81,20 +81,20 @@ def story() -> Story:
         {"id": "letter", "handler": "noop", "dependencies": ["input"], "condition": "input.vip"},
         {"id": "output", "handler": "output", "dependencies": ["flaky"]},
     )
-    told = Story(document)
-    told.completes(0, "input")
-    told.runs(0.1, "fetch [bold]all[/bold]", "flaky", "broken")
-    told.happens(0.5, "flaky", "RETRYING", 1, "handler")
-    told.happens(0.6, "broken", "FAILED", 1, "handler")
-    told.happens(0.6, "letter", "SKIPPED", 0, "condition_false")
+    tale = Story(document)
+    tale.completes(0, "input")
+    tale.runs(0.1, "fetch [bold]all[/bold]", "flaky", "broken")
+    tale.happens(0.5, "flaky", "RETRYING", 1, "handler")
+    tale.happens(0.6, "broken", "FAILED", 1, "handler")
+    tale.happens(0.6, "letter", "SKIPPED", 0, "condition_false")
     message = "GET https://api.example.com/a/very/long/address/that/goes/on answered 503"
-    told.progress.learn(
+    tale.progress.learn(
         {
             "flaky": run_of("flaky", NodeState.RETRYING, message, START + 2.5),
             "broken": run_of("broken", NodeState.FAILED, "broken [red]beyond[/red] repair", None),
         }
     )
-    return told
+    return tale
 
 
 def run_of(name: str, state: NodeState, message: str, due_at: float | None) -> NodeRun:
@@ -128,12 +128,12 @@ def test_200_columns_have_room_for_handlers_and_whole_messages(story: Story):
 
 
 def test_a_workflow_higher_than_the_screen_shows_what_matters_and_counts_the_rest():
-    told = Story(chain(f"n{i}" for i in range(10_000)))
-    told.runs(0.1, *(f"n{i}" for i in range(5000)))
-    told.completes(1, *(f"n{i}" for i in range(4000)))
-    told.happens(1.5, "n4000", "FAILED", 1, "handler")
-    told.completes(2, *(f"n{i}" for i in range(4001, 4995)))
-    lines = picture(told, at=3).splitlines()
+    tale = Story(chain(f"n{i}" for i in range(10_000)))
+    tale.runs(0.1, *(f"n{i}" for i in range(5000)))
+    tale.completes(1, *(f"n{i}" for i in range(4000)))
+    tale.happens(1.5, "n4000", "FAILED", 1, "handler")
+    tale.completes(2, *(f"n{i}" for i in range(4001, 4995)))
+    lines = picture(tale, at=3).splitlines()
     assert len(lines) == 23
     assert [line.split()[1:3] for line in lines[3:9]] == [
         ["failed", "n4000"],
@@ -157,11 +157,11 @@ def test_a_large_workflow_that_has_not_begun_has_no_rows_yet():
 
 
 def test_failures_never_take_more_than_a_third_of_the_screen():
-    told = Story(chain(f"n{i}" for i in range(100)))
-    told.runs(0.1, *(f"n{i}" for i in range(60)))
+    tale = Story(chain(f"n{i}" for i in range(100)))
+    tale.runs(0.1, *(f"n{i}" for i in range(60)))
     for i in range(50):
-        told.happens(1, f"n{i}", "FAILED", 1, "handler")
-    states = [row.state for row in choose_rows(told.progress, 15)]
+        tale.happens(1, f"n{i}", "FAILED", 1, "handler")
+    states = [row.state for row in choose_rows(tale.progress, 15)]
     assert states == ["FAILED"] * 5 + ["RUNNING"] * 10
 
 
@@ -170,18 +170,18 @@ def test_a_small_terminal_is_not_overrun(story: Story):
 
 
 def test_a_node_that_an_execution_gains_gets_a_row():
-    told = Story(nodes({"id": "each", "handler": "noop"}))
-    told.runs(0.1, "each[3]")
-    assert "⠏ running    each[3]" in picture(told, at=0.9)
+    tale = Story(nodes({"id": "each", "handler": "noop"}))
+    tale.runs(0.1, "each[3]")
+    assert "⠏ running    each[3]" in picture(tale, at=0.9)
 
 
 def test_the_number_of_attempts_counts_those_that_a_lost_or_a_stopped_worker_gave_back() -> None:
     once = {"handler": "noop", "retry": {"max_attempts": 1}}
-    told = Story(nodes({"id": "lost", **once}, {"id": "stopped", **once}))
+    tale = Story(nodes({"id": "lost", **once}, {"id": "stopped", **once}))
     for name, reason in (("lost", "lost"), ("stopped", "interrupted")):
-        told.happens(1, name, "RETRYING", 1, reason)
-        told.happens(2, name, "RUNNING", 2)
-    drawn = picture(told, 3)
+        tale.happens(1, name, "RETRYING", 1, reason)
+        tale.happens(2, name, "RUNNING", 2)
+    drawn = picture(tale, 3)
     assert [line.split()[3] for line in drawn.splitlines() if "running " in line and "/" in line][
         :2
     ] == ["2/2", "2/2"]

@@ -70,23 +70,24 @@ def test_a_file_is_purged(tmp_path):
         cwd=tmp_path,
         env={"DATABASE_URL": "postgresql://h/d"},
     )
-    shown = {
+    expected = {
         "store": "sqlite:///work.db",
         "dry_run": False,
         "executions": 1,
         "blobs": 0,
         "blob_bytes": 0,
     }
-    assert json.loads(done.stdout) == shown
+    assert json.loads(done.stdout) == expected
 
 
 def test_a_database_is_purged(tmp_path):
     url = database_url()
     with psycopg.connect(url) as connection:
         connection.execute(
-            "INSERT INTO executions (created_at, ended_at, revision, generation, partition, version, id, workflow,"
-            " state, intent) VALUES (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''),"
-            " (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')"
+            "INSERT INTO executions (created_at, ended_at, revision, generation, partition, "
+            "version, id, workflow, state, intent) "
+            "VALUES (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''), "
+            "(1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')"
         )
     said = penstock("purge", "--older-than", "1d", "--dry-run", "--database", url, cwd=tmp_path)
     assert said.stdout.endswith("1 execution would be deleted\n")
@@ -103,14 +104,14 @@ def test_the_age_of_an_execution_goes_by_the_clock_of_the_database(arguments, mo
     url = database_url()
     with psycopg.connect(url) as connection:
         connection.execute(
-            "INSERT INTO executions (created_at, ended_at, revision, generation, partition, version, id, workflow,"
-            " state, intent) SELECT now, now, 1, 1, 0, 1, 'young', 'flow', 'COMPLETED', ''"
-            " FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
+            "INSERT INTO executions (created_at, ended_at, revision, generation, partition, "
+            "version, id, workflow, state, intent) "
+            "SELECT now, now, 1, 1, 0, 1, 'young', 'flow', 'COMPLETED', '' "
+            "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
         )
     year_seconds = 365 * SECONDS["d"]
-    monkeypatch.setattr(
-        time, "time", lambda: time.time_ns() / 1e9 + year_seconds
-    )  # this host's clock is wrong
+    # this host's clock is wrong
+    monkeypatch.setattr(time, "time", lambda: time.time_ns() / 1e9 + year_seconds)
     done = CliRunner().invoke(
         purge, ["--older-than", "1d", "--json", "--database", url, *arguments]
     )

@@ -1,4 +1,7 @@
-"""`penstock dev --reload`: handlers change while it runs, and a mistake in one is mended by saving the file again."""
+"""`penstock dev --reload`: handlers change while it runs.
+
+A mistake in a file is corrected by saving the file again.
+"""
 
 from __future__ import annotations
 

@@ -54,8 +54,8 @@ def test_three_processes_run_a_workflow(tmp_path):
         assert ended["nodes"]["a"]["output"] == {"text": "hello Ada", "pid": worker.process.pid}
         assert len(asked(f"{address}/api/v1/workers")["items"]) == 1
         assert len(asked(f"{address}/api/v1/orchestrators")["items"]) == 1
-        assert [each.terminate() for each in (api, worker, orchestrator)] == [0, 0, 0]
-        assert [each.output.splitlines()[-1] for each in (api, worker, orchestrator)] == [
+        assert [role.terminate() for role in (api, worker, orchestrator)] == [0, 0, 0]
+        assert [role.output.splitlines()[-1] for role in (api, worker, orchestrator)] == [
             "stopped"
         ] * 3
 
@@ -72,10 +72,14 @@ def test_a_worker_finishes_what_it_runs_when_it_is_asked_to_stop(tmp_path):
             stack.enter_context(started("api", "--port", "0", cwd=tmp_path, env=env))
         )
         worker.says("is ready")
-        made = asked(f"{address}/api/v1/executions", flow("slow", seconds=1))["execution_id"]
+        execution_id = asked(f"{address}/api/v1/executions", flow("slow", seconds=1))[
+            "execution_id"
+        ]
         until_now((tmp_path / "began").exists)
         assert worker.terminate() == 0
-        until_now(lambda: asked(f"{address}/api/v1/executions/{made}")["state"] == "COMPLETED")
+        until_now(
+            lambda: asked(f"{address}/api/v1/executions/{execution_id}")["state"] == "COMPLETED"
+        )
         assert (tmp_path / "began").read_text() == "x"
         assert asked(f"{address}/api/v1/workers")["items"] == []
 

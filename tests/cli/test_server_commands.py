@@ -50,7 +50,8 @@ class Desk:
     """A folder, and a server that the commands in it talk to."""
 
     def __init__(self, folder: Path, url: str) -> None:
-        self.folder, self.url = folder, url
+        self.folder = folder
+        self.url = url
 
     def __call__(self, *arguments: str, stdin: str = "") -> CompletedProcess[str]:
         return penstock(*arguments, cwd=self.folder, stdin=stdin, env={"PENSTOCK_URL": self.url})
@@ -61,8 +62,8 @@ class Desk:
         return done.stdout.strip()
 
     def json(self, *arguments: str) -> dict:
-        found: dict = json.loads(self.out(*arguments, "--json"))
-        return found
+        answer: dict = json.loads(self.out(*arguments, "--json"))
+        return answer
 
     def failed(self) -> str:
         """The id of a new execution that has failed."""
@@ -87,8 +88,8 @@ def test_submit_prints_the_id_and_the_others_take_it(desk: Desk):
     assert json.loads(desk.out("results", execution_id)) == {"hello": {"text": "Hi Ada"}}
     assert json.loads(desk.out("results", execution_id, "--node", "hello")) == {"text": "Hi Ada"}
     assert desk.json("results", execution_id)["completed"]
-    shown = desk.json("show", execution_id)
-    assert (shown["state"], shown["labels"]) == ("COMPLETED", {"team": "x"})
+    execution = desk.json("show", execution_id)
+    assert (execution["state"], execution["labels"]) == ("COMPLETED", {"team": "x"})
     assert f"{execution_id}  ok@1 " in desk.out("list", "--label", "team=x", "--state", "completed")
 
 
@@ -130,12 +131,12 @@ def test_errors_are_listed_and_counted(desk: Desk):
 
 def test_a_failed_execution_is_explained_and_retried(desk: Desk):
     execution_id = desk.failed()
-    shown = desk("show", execution_id)
-    assert shown.returncode == 0
-    assert "FAILED     a/b    1 " in shown.stdout
+    printed = desk("show", execution_id)
+    assert printed.returncode == 0
+    assert "FAILED     a/b    1 " in printed.stdout
     assert (
         "✗ a/b failed  handler\n  no [bold red]marked[/]luck\n  → The handler raised this"
-        in shown.stdout
+        in printed.stdout
     )
     results = desk("results", execution_id)
     assert (results.returncode, results.stdout) == (1, "{}\n")
@@ -184,8 +185,8 @@ def test_dead_letters(desk: Desk):
         desk.out("dlq", "retry", "--execution", first, "--preview")
         == f"{first}: 2 nodes would run, 1 output reused"
     )
-    made = desk.out("dlq", "retry", ids[first])
-    assert desk.json("show", made)["retry_of"] == first
+    retry_id = desk.out("dlq", "retry", ids[first])
+    assert desk.json("show", retry_id)["retry_of"] == first
     assert desk.out("dlq", "drop", ids[second]) == "1 dead letter dropped"
     closed = {
         str(item["id"]): item["closed"] for item in desk.json("dlq", "list", "--all")["items"]
@@ -243,8 +244,8 @@ def test_pause_resume_and_cancel(desk: Desk):
 
 
 def test_workers(desk: Desk):
-    found = desk.json("workers")
-    assert [len(found[kind]) for kind in ("workers", "orchestrators")] == [1, 1]
+    fleet = desk.json("workers")
+    assert [len(fleet[kind]) for kind in ("workers", "orchestrators")] == [1, 1]
     assert desk.out("workers").startswith("WORKER ID")
 
 
@@ -274,9 +275,9 @@ def test_watch_on_a_terminal_is_the_live_table(desk: Desk):
     desk.out("cancel", execution_id)
     assert terminal.close() == 1
     assert not foreign_escapes(terminal.screen)
-    shown = visible(terminal.screen)
-    assert "■ cancelled  nap" in shown
-    assert "CANCELLED in" in shown.splitlines()[-1]
+    screen = visible(terminal.screen)
+    assert "■ cancelled  nap" in screen
+    assert "CANCELLED in" in screen.splitlines()[-1]
 
 
 def test_a_reader_that_goes_away_ends_the_command(desk: Desk):
@@ -292,9 +293,9 @@ def test_a_reader_that_goes_away_ends_the_command(desk: Desk):
 
 
 def test_doctor_finds_the_server_and_who_has_the_store(desk: Desk):
-    found = desk.json("doctor")
-    checks = {check["check"]: check for check in found["checks"]}
-    assert found["settings"]["port"] == 8000
+    report = desk.json("doctor")
+    checks = {check["check"]: check for check in report["checks"]}
+    assert report["settings"]["port"] == 8000
     assert checks["server"]["outcome"] == "ok"
     assert "is in use by process" in checks["store"]["text"]
     assert f"penstock {package.__version__}" in desk.out("doctor")

@@ -44,7 +44,8 @@ def test_without_a_server_each_says_what_to_do(command: list[str], nobody: str, 
     done = penstock(*command, "--url", nobody, cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"penstock {command[0]}: no server answers at {nobody}; start one with 'penstock dev', or name another with"
+        f"penstock {command[0]}: no server answers at {nobody}; "
+        "start one with 'penstock dev', or name another with"
         " --url or PENSTOCK_URL\n"
     )
 
@@ -86,10 +87,10 @@ def test_doctor_makes_no_file_and_hides_secrets(tmp_path: Path):
         "PENSTOCK_PORT": "9999",
     }
     done = penstock("doctor", "--json", cwd=tmp_path, env=environ)
-    found = json.loads(done.stdout)
-    checks = {check["check"]: check["text"] for check in found["checks"]}
+    report = json.loads(done.stdout)
+    checks = {check["check"]: check["text"] for check in report["checks"]}
     assert "doesn't exist yet" in checks["store"]
-    assert found["settings"]["port"] == 9999
+    assert report["settings"]["port"] == 9999
     assert "hush-hush" not in done.stdout
     assert not list(tmp_path.iterdir())
 
@@ -128,6 +129,7 @@ def _files_of_doctor(folder: Path) -> tuple[str, str]:
     done = penstock("doctor", "--json", cwd=folder, env={"PENSTOCK_STORE": "sqlite:///work.db"})
     assert done.returncode == 0
     checks = {
-        each["check"]: (each["outcome"], each["text"]) for each in json.loads(done.stdout)["checks"]
+        check["check"]: (check["outcome"], check["text"])
+        for check in json.loads(done.stdout)["checks"]
     }
     return checks["files"]

@@ -53,10 +53,10 @@ def test_nothing_in_ids_outputs_errors_and_logs_reaches_the_terminal_as_a_comman
     assert not foreign_escapes(terminal.screen)
     assert not set("\x07\x08\x9b\x9d\u202e") & set(terminal.screen)
     assert "\x1b[41m" not in terminal.screen
-    shown = visible(terminal.screen)
+    screen = visible(terminal.screen)
     for text in ("[red]said[/red]", "✗ [/] failed", "[blink]name", "red[bold red]marked[/] end"):
-        assert text in shown
-    assert "\\u001b[2J\\u001b]0;owned\\u0007" in shown  # JSON shows it for what it is
+        assert text in screen
+    assert "\\u001b[2J\\u001b]0;owned\\u0007" in screen  # JSON shows it for what it is
 
 
 def test_the_same_holds_for_lines_and_for_json(tmp_path):
@@ -94,12 +94,12 @@ def test_the_live_table_ends_with_every_node_and_the_output(tmp_path):
     write(tmp_path, {"flow.json": json.dumps(flow)})
     terminal = Terminal("run", "flow.json", cwd=tmp_path)
     assert terminal.close() == 0
-    shown = visible(terminal.screen)
-    assert "✓ completed  one" in shown
-    assert "– skipped    two" in shown
-    assert "condition is false: one.x == 2" in shown
-    assert '"x": 1' in shown
-    assert "COMPLETED in" in shown.splitlines()[-1]
+    screen = visible(terminal.screen)
+    assert "✓ completed  one" in screen
+    assert "– skipped    two" in screen
+    assert "condition is false: one.x == 2" in screen
+    assert '"x": 1' in screen
+    assert "COMPLETED in" in screen.splitlines()[-1]
 
 
 def test_colours_can_be_turned_off(tmp_path):

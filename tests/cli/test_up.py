@@ -16,7 +16,10 @@ from tests.cli.fleet import Started, asked, servers, started
 from tests.servers import open_folder
 from tests.waiting import until_now
 
-HANDLERS = "import penstock\n@penstock.handler('greet')\ndef greet(config):\n    return {'text': 'hello'}\n"
+HANDLERS = (
+    "import penstock\n@penstock.handler('greet')\n"
+    "def greet(config):\n    return {'text': 'hello'}\n"
+)
 FLOW = {"definition": {"name": "flow", "nodes": [{"id": "a", "handler": "greet"}]}}
 SMALL = ("--port", "0", "--workers", "1", "--orchestrators", "1", "--handlers", "handlers.py")
 ALONE = {"REDIS_URL": "", "DATABASE_URL": ""}
@@ -32,25 +35,27 @@ def below(up: Started) -> list[psutil.Process]:
 
 def living(processes: list[psutil.Process]) -> list[psutil.Process]:
     """Without those that are dead and that nobody has asked about."""
-    found = []
-    for each in processes:
+    alive = []
+    for process in processes:
         with suppress(psutil.NoSuchProcess):  # also one that ends while it is looked at
-            if each.status() != psutil.STATUS_ZOMBIE:
-                found.append(each)
-    return found
+            if process.status() != psutil.STATUS_ZOMBIE:
+                alive.append(process)
+    return alive
 
 
 def role(up: Started, name: str) -> psutil.Process:
-    return next(each for each in below(up) if each.cmdline()[1:4] == ["-m", "penstock", name])
+    return next(
+        process for process in below(up) if process.cmdline()[1:4] == ["-m", "penstock", name]
+    )
 
 
 def open_to_others(folder: Path) -> set[str]:
     """Names of files that another account can get at and read."""
-    found = set()
+    readable = set()
     for parent, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if (Path(parent) / name).stat().st_mode & 0o011]
-        found |= {name for name in files if (Path(parent) / name).stat().st_mode & 0o044}
-    return found
+        readable |= {name for name in files if (Path(parent) / name).stat().st_mode & 0o044}
+    return readable
 
 
 def test_a_workflow_runs_and_is_there_after_the_next_start():
@@ -82,8 +87,8 @@ def test_what_ends_is_started_again(tmp_path):
         up.says("worker-1 ended with code 137; it is restarted")
         until_now(
             lambda: any(
-                each["worker_id"].split("-")[1] != str(first.pid)
-                for each in asked(f"{address}/api/v1/workers")["items"]
+                worker["worker_id"].split("-")[1] != str(first.pid)
+                for worker in asked(f"{address}/api/v1/workers")["items"]
             )
         )
         assert asked(f"{address}/api/v1/executions?wait=30", FLOW)["state"] == "COMPLETED"

@@ -71,9 +71,9 @@ def test_json_has_all_of_it(folder):
         "validate", "good.json", "bad.json", "--allow-unknown-handlers", "--json", cwd=folder
     )
     assert (done.returncode, done.stderr) == (2, "")
-    found = json.loads(done.stdout)
-    good, bad = found["files"]
-    assert (found["ok"], good["ok"], bad["ok"]) == (False, True, False)
+    report = json.loads(done.stdout)
+    good, bad = report["files"]
+    assert (report["ok"], good["ok"], bad["ok"]) == (False, True, False)
     assert good == {
         "file": "good.json",
         "ok": True,

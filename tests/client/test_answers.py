@@ -8,9 +8,9 @@ from penstock import errors
 from penstock.client.answers import RemoteResult, error_from
 
 
-def problem(status: int, code: str, **more: object) -> bytes:
+def problem(status: int, code: str, **fields: object) -> bytes:
     return json.dumps(
-        {"title": "t", "status": status, "detail": "what to do", "code": code, **more}
+        {"title": "t", "status": status, "detail": "what to do", "code": code, **fields}
     ).encode()
 
 
@@ -33,9 +33,9 @@ def problem(status: int, code: str, **more: object) -> bytes:
     ],
 )
 def test_each_code_has_its_exception(status: int, code: str, kind: type[Exception]):
-    found = error_from(status, problem(status, code))
-    assert type(found) is kind
-    assert str(found).startswith("what to do")
+    error = error_from(status, problem(status, code))
+    assert type(error) is kind
+    assert str(error).startswith("what to do")
 
 
 def test_a_refused_workflow_has_all_its_problems():
@@ -43,10 +43,10 @@ def test_a_refused_workflow_has_all_its_problems():
         {"code": "cycle", "path": "dag.nodes", "message": "a → b → a", "node_id": None},
         {"code": "duplicate_id", "path": "dag.nodes[1].id", "message": "'a' again", "node_id": "a"},
     ]
-    found = error_from(422, problem(422, "invalid_workflow", problems=listed))
-    assert isinstance(found, errors.InvalidWorkflow)
-    assert [it.node_id for it in found.problems] == [None, "a"]
-    assert str(found) == "dag.nodes: a → b → a [cycle]\ndag.nodes[1].id: 'a' again [duplicate_id]"
+    error = error_from(422, problem(422, "invalid_workflow", problems=listed))
+    assert isinstance(error, errors.InvalidWorkflow)
+    assert [problem_found.node_id for problem_found in error.problems] == [None, "a"]
+    assert str(error) == "dag.nodes: a → b → a [cycle]\ndag.nodes[1].id: 'a' again [duplicate_id]"
 
 
 @pytest.mark.parametrize(

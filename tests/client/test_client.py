@@ -81,8 +81,8 @@ def test_many_are_started_at_once():
         assert [result.output for result in results] == [{"a": {"n": n}} for n in range(50)]
 
         async def all_completed() -> bool:
-            found = client.executions(labels={"batch": "b"}, state="COMPLETED", workflow="one")
-            return {item["execution_id"] async for item in found} == {
+            executions = client.executions(labels={"batch": "b"}, state="COMPLETED", workflow="one")
+            return {item["execution_id"] async for item in executions} == {
                 handle.id for handle in handles
             }
 
@@ -166,7 +166,9 @@ def test_a_failed_execution_is_looked_at_and_retried():
         assert result.error is not None
         assert (result.error["message"], result.error["node_id"]) == ("no luck", "a/b c")
         node = await handle.node("a/b c")
-        assert [(it["attempt"], it["error"]["message"]) for it in node["attempts"]] == [
+        assert [
+            (attempt["attempt"], attempt["error"]["message"]) for attempt in node["attempts"]
+        ] == [
             (1, "no luck"),
             (2, "no luck"),
         ]
@@ -179,8 +181,8 @@ def test_a_failed_execution_is_looked_at_and_retried():
         assert {run["node_id"] for run in plan["runs"]} == {"a/b c", "last"}
         everything = await handle.retry("first", preview=True)
         assert everything["keeps"] == []
-        made = await handle.retry()
-        again = await client.execution(made["execution_id"]).result()
+        retry = await handle.retry()
+        again = await client.execution(retry["execution_id"]).result()
         assert (again.state, again["retry_of"], again.nodes["first"]["reason"]) == (
             "FAILED",
             handle.id,
@@ -202,8 +204,8 @@ def test_dead_letters_are_listed_retried_and_dropped():
         first, second, third = (dead_letter["id"] for dead_letter in dead_letters)
         assert (await client.dead_letter(first))["error"]["message"] == "no luck"
 
-        made = await client.retry_dead_letter(first)
-        assert made["retry_of"] == dead_letters[0]["execution_id"]
+        retry = await client.retry_dead_letter(first)
+        assert retry["retry_of"] == dead_letters[0]["execution_id"]
         previews = await client.retry_dead_letters(ids=[second], preview=True)
         assert [item["execution_id"] for item in previews] == [None]
         retried = await client.retry_dead_letters(ids=[second])
@@ -231,8 +233,8 @@ def test_workflows_have_versions_and_aliases():
         await client.set_alias("one", "stable", 1)
         assert (await (await client.start("one@stable")).result()).output == {"a": {"n": 1}}
         assert (await client.workflow("one", "stable"))["version"] == 1
-        made = await client.set_alias("one", "stable", weights={1: 0, 2: 1})
-        assert made["weights"] == {"1": 0, "2": 1}
+        alias = await client.set_alias("one", "stable", weights={1: 0, 2: 1})
+        assert alias["weights"] == {"1": 0, "2": 1}
         assert (await (await client.start("one@stable")).result()).version == 2
         await client.remove_alias("one", "stable")
         with pytest.raises(penstock.NotFound):
@@ -246,8 +248,8 @@ def test_workflows_have_versions_and_aliases():
 def test_a_refused_document_raises_with_every_problem():
     async def work(client: penstock.Client) -> None:
         wrong = {"nodes": [{"id": "a", "handler": "nop"}, {"id": "a", "handler": "noop"}]}
-        found = await client.validate(wrong)
-        assert not found["valid"]
+        report = await client.validate(wrong)
+        assert not report["valid"]
         for call in (
             client.put_workflow(wrong),
             client.start(wrong),
@@ -256,7 +258,7 @@ def test_a_refused_document_raises_with_every_problem():
             with pytest.raises(penstock.InvalidWorkflow) as caught:
                 await call
             assert [problem.code for problem in caught.value.problems] == [
-                it["code"] for it in found["problems"]
+                problem_found["code"] for problem_found in report["problems"]
             ]
         strict = {**one(), "naem": 1}
         assert (await client.validate(strict))["valid"]

@@ -13,7 +13,8 @@ class Story:
     """Ten events; `pieces` says after how many each connection is cut."""
 
     def __init__(self, *pieces: int, last: int = 10) -> None:
-        self.pieces, self.last = list(pieces), last
+        self.pieces = list(pieces)
+        self.last = last
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         if request.path.endswith("/events"):

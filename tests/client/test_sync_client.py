@@ -14,14 +14,14 @@ from tests.client.service import FAIL, NAP, one
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with dev(tmp_path_factory.mktemp("dev")) as found:
-        yield found
+    with dev(tmp_path_factory.mktemp("dev")) as address:
+        yield address
 
 
 @pytest.fixture
 def client(url: str) -> Iterator[penstock.SyncClient]:
-    with penstock.SyncClient(url) as found:
-        yield found
+    with penstock.SyncClient(url) as opened:
+        yield opened
 
 
 def test_an_execution_from_start_to_end(client: penstock.SyncClient):

@@ -145,7 +145,8 @@ def test_nothing_there_says_what_to_do():
         return str(caught.value).replace(url, "URL")
 
     assert asyncio.run(refused()) == (
-        "no server answers at URL; start one with 'penstock dev', or name another with --url or PENSTOCK_URL"
+        "no server answers at URL; start one with 'penstock dev', or name another with --url "
+        "or PENSTOCK_URL"
     )
 
 
@@ -238,8 +239,8 @@ def test_pages_are_fetched_as_they_are_needed():
             item
             async for item in client.executions(state=["FAILED", "CANCELLED"], labels={"a": "b"})
         ]
-        some = [item async for item in client.dead_letters(limit=130)]
-        return len(everything), len(some)
+        limited = [item async for item in client.dead_letters(limit=130)]
+        return len(everything), len(limited)
 
     counts, server = asking(answer, look)
     assert counts == (250, 130)

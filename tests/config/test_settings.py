@@ -12,11 +12,11 @@ def load(
     toml: str = "",
     environ: dict[str, str] | None = None,
     flags: dict[str, Any] | None = None,
-    **more: Any,
+    **environment: Any,
 ) -> Settings:
     if toml:
         (tmp_path / "penstock.toml").write_text(toml)
-    return Settings.load(flags, environ or {}, tmp_path, **more)
+    return Settings.load(flags, environ or {}, tmp_path, **environment)
 
 
 def refusal(tmp_path: Path, *arguments: Any, **options: Any) -> str:
@@ -87,7 +87,8 @@ def test_the_environment_is_read_by_the_type_of_the_setting(tmp_path, name, text
 def test_the_file_has_typed_values(tmp_path):
     settings = load(
         tmp_path,
-        'queues = ["a", "b"]\nmock_services = true\nshutdown_grace_seconds = 3\nlog_max_bytes = "1 KiB"',
+        'queues = ["a", "b"]\nmock_services = true\n'
+        'shutdown_grace_seconds = 3\nlog_max_bytes = "1 KiB"',
     )
     assert settings.queues == ("a", "b")
     assert settings.mock_services is True
@@ -131,21 +132,27 @@ def test_the_file_has_typed_values(tmp_path):
             {"environ": {"PENSTOCK_STORE": "mysql://u:secret@h/d"}},
             (
                 "PENSTOCK_STORE is 'mysql://u:***@h/d'; "
-                "allowed: a URL that starts with sqlite:// or memory:// or redis:// or rediss:// or "
-                "redis+sentinel:// or rediss+sentinel://; for another store install a package that has it "
+                "allowed: a URL that starts with sqlite:// or memory:// or redis:// or "
+                "rediss:// or "
+                "redis+sentinel:// or rediss+sentinel://; for another store install a package "
+                "that has it "
                 "(entry point 'penstock.stores') in this Python"
             ),
         ),
         (
             {"environ": {"PENSTOCK_HTTP_ALLOW": "ok.test,http://x/"}},
             (
-                "PENSTOCK_HTTP_ALLOW is 'ok.test,http://x/'; allowed: host names, addresses or networks "
+                "PENSTOCK_HTTP_ALLOW is 'ok.test,http://x/'; "
+                "allowed: host names, addresses or networks "
                 "such as 'api.internal', '10.1.2.3', '10.0.0.0/8' (and 'http://x/' is none)"
             ),
         ),
         (
             {"toml": "queues = [1]"},
-            "DIR/penstock.toml: queues is [1]; allowed: a list of texts (in the environment: separated by commas)",
+            (
+                "DIR/penstock.toml: queues is [1]; "
+                "allowed: a list of texts (in the environment: separated by commas)"
+            ),
         ),
         (
             {"environ": {"PENSTOCK_OUTPUT_MAX_BYTES": "many"}},
@@ -160,7 +167,10 @@ def test_the_file_has_typed_values(tmp_path):
         ),
         (
             {"environ": {"PENSTOCK_RATE_LIMIT": "60"}},
-            "PENSTOCK_RATE_LIMIT is '60'; allowed: a limit such as '60/minute' (second, minute, hour, day), or 'off'",
+            (
+                "PENSTOCK_RATE_LIMIT is '60'; "
+                "allowed: a limit such as '60/minute' (second, minute, hour, day), or 'off'"
+            ),
         ),
         (
             {"toml": "prot = 1"},
@@ -176,7 +186,10 @@ def test_the_file_has_typed_values(tmp_path):
         ),
         (
             {"toml": "[llm.providers.x]\nurl = 'http://a'"},
-            "DIR/penstock.toml: [llm.providers.x]: there is no setting 'url'; did you mean 'base_url'?",
+            (
+                "DIR/penstock.toml: [llm.providers.x]: there is no setting 'url'; "
+                "did you mean 'base_url'?"
+            ),
         ),
         (
             {"toml": "[llm.providers.x]\nbase_url = 'a.test'"},
@@ -276,17 +289,17 @@ def test_what_is_shown_has_no_password_and_no_key(tmp_path):
         "PENSTOCK_LLM_API_KEY": "canary",
     }
     settings = load(tmp_path, environ=environ)
-    shown = settings.describe()
-    assert "canary" not in repr(shown) + repr(settings) + str(settings) + repr(
+    described = settings.describe()
+    assert "canary" not in repr(described) + repr(settings) + str(settings) + repr(
         settings.llm_providers["default"].api_key and ""
     )
-    assert shown["store"] == "rediss://:***@h:6379/0"
-    assert shown["database"] == "postgresql://u:***@h/d?sslpassword=***&x=1"
-    assert shown["llm_providers"] == {
+    assert described["store"] == "rediss://:***@h:6379/0"
+    assert described["database"] == "postgresql://u:***@h/d?sslpassword=***&x=1"
+    assert described["llm_providers"] == {
         "default": {"base_url": "https://u:***@h/v1", "api_key": "***", "models": []}
     }
-    assert shown["port"] == 8000
-    assert shown["queues"] == []
+    assert described["port"] == 8000
+    assert described["queues"] == []
 
 
 @pytest.mark.parametrize(
@@ -302,7 +315,10 @@ def test_only_the_password_of_a_url_is_hidden(url, shown):
 
 
 class TestSecretRules:
-    RULES = '[secrets.Api_Token]\nhosts = ["api.example.com"]\nhandlers = ["http_request"]\n\n[secrets.B]\nworkflows = []'
+    RULES = (
+        '[secrets.Api_Token]\nhosts = ["api.example.com"]\nhandlers = ["http_request"]\n\n'
+        "[secrets.B]\nworkflows = []"
+    )
 
     def test_are_read_by_name_in_capitals(self, tmp_path):
         rules = load(tmp_path, self.RULES).secret_rules

@@ -1,4 +1,7 @@
-"""The times that crashes are noticed and mended by: their defaults, and which of them don't go together."""
+"""The times in which crashes are noticed and repaired.
+
+Their defaults, and which of them don't go together.
+"""
 
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""The notes of what is in a worker's hands: a handler that kills its process must cost its node an attempt."""
+"""Claims: the record of the tasks that a worker has.
+
+A handler that kills its process must cost its node an attempt.
+"""
 
 import asyncio
 import signal
@@ -52,8 +55,8 @@ def test_an_outcome_is_struck_off_when_it_is_committed_and_not_before(tmp_path: 
             task("e1", node) for node in ("committed", "reported", "stopped", "held", "returned")
         ]
         await owner.commit(queued(*tasks))
-        for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(key_of(given))
+        for fetched_task in await stores.queue.fetch("worker-1", {"echo"}, 10):
+            stores.queue.begin(key_of(fetched_task))
         await stores.queue.report("worker-1", [success(tasks[0], "worker-1")])
         owner.position = (await stores.hot.receive(0, 0, 10, 0.0))[-1][0]
         await owner.commit()
@@ -70,8 +73,8 @@ def test_a_task_that_was_taken_back_stays_noted_until_its_loss_is_committed(tmp_
     async def take_back(stores: SqliteStores) -> None:
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1")))
-        for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(key_of(given))
+        for fetched_task in await stores.queue.fetch("worker-1", {"echo"}, 10):
+            stores.queue.begin(key_of(fetched_task))
         assert await stores.queue.reap(0, owner.lease.token, "worker-1") == 1
 
     assert _orphans_after(tmp_path, take_back) == {key_of(task("e1"))}
@@ -81,8 +84,8 @@ def test_what_was_disowned_is_forgotten(tmp_path: Path) -> None:
     async def claim_task(stores: SqliteStores) -> None:
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "a"), task("e1", "b")))
-        for given in await stores.queue.fetch("worker-1", {"echo"}, 10):
-            stores.queue.begin(key_of(given))
+        for fetched_task in await stores.queue.fetch("worker-1", {"echo"}, 10):
+            stores.queue.begin(key_of(fetched_task))
 
     async def disown(stores: SqliteStores) -> None:
         stores.queue.disown([key_of(task("e1", "a"))])
@@ -134,7 +137,10 @@ def test_a_note_that_was_half_written_does_not_exist(tmp_path: Path) -> None:
 
 
 def test_the_file_has_its_room_on_disk_before_it_is_needed(tmp_path: Path) -> None:
-    """A write into a hole of a memory map on a full disk is no error that can be caught: it kills the process."""
+    """A write into a hole of a memory map on a full disk kills the process.
+
+    It raises no error that could be caught.
+    """
     claims = Claims(tmp_path / "claims")
     for number in range(GROW_SLOTS + 1):
         claims.add(("e1", "n", 1, number))

@@ -1,4 +1,7 @@
-"""Counting: what a page of charts asks for says the same as a search, and no store counts more than it was asked to."""
+"""Counting executions for charts.
+
+Counts agree with a search, and no store counts more than it was asked to.
+"""
 
 from penstock.contract import contract_tests
 from tests.contract.suite import STORES

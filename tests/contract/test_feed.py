@@ -1,4 +1,7 @@
-"""The history of one execution and the commit feed: every line once, in order, from any cursor on."""
+"""The history of one execution, and the commit feed.
+
+Every line comes once, in order, from any cursor on.
+"""
 
 from penstock.contract import contract_tests
 from tests.contract.suite import STORES

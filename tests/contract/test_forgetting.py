@@ -1,4 +1,7 @@
-"""Retention: what ended, or was never triggered, long ago goes with all that is its own; nothing else does."""
+"""Retention: old executions go with everything that belongs to them.
+
+These are the ones that ended, or were never triggered, long ago. Nothing else goes.
+"""
 
 from penstock.contract import contract_tests
 from tests.contract.suite import STORES

@@ -1,4 +1,7 @@
-"""Inboxes: in order, read from any position, trimmed by what was committed, and no poll on the happy path (G5)."""
+"""Inboxes: in order, read from any position, trimmed to the committed position (G5).
+
+There is no polling on the happy path.
+"""
 
 from penstock.contract import contract_tests
 from tests.contract.suite import STORES

@@ -82,7 +82,7 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         assert (await stores.hot.load(["active", "waiting"])) == {"active": expected}
         assert await stores.cold.execution("active") == expected
         assert await stores.cold.started(0) == ["active", "waiting"]
-        assert [each.execution_id for each in await stores.cold.search(Search())] == [
+        assert [execution.execution_id for execution in await stores.cold.search(Search())] == [
             "waiting",
             "over",
             "active",
@@ -262,14 +262,14 @@ def test_a_file_that_this_process_has_open_is_refused_until_it_is_closed(tmp_pat
 
 
 def test_a_store_keeps_its_id_for_ever(tmp_path: Path) -> None:
-    path, found = tmp_path / "store.db", set()
+    path, ids = tmp_path / "store.db", set()
     for _ in range(2):
         asyncio.run(SqliteStores(path).close())
         with closing(sqlite3.connect(path)) as connection:
-            found.update(
+            ids.update(
                 connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall()
             )
-    assert len(found) == 1
+    assert len(ids) == 1
 
 
 def test_a_store_of_another_schema_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
@@ -300,10 +300,10 @@ def test_a_file_of_the_schema_before_is_brought_up_to_date_once(tmp_path: Path) 
 
     async def read(stores: SqliteStores) -> None:
         assert await stores.cold.started(0) == ["e1"]
-        known = await stores.cold.known_handlers()
-        assert known["old"] == HandlerDefaults()  # what it asked for wasn't kept then
+        handlers = await stores.cold.known_handlers()
+        assert handlers["old"] == HandlerDefaults()  # what it asked for wasn't kept then
         await stores.cold.remember_handlers({"new": gpu})
-        assert await stores.cold.known_handlers() == {**known, "new": gpu}
+        assert await stores.cold.known_handlers() == {**handlers, "new": gpu}
 
     _in_turn(path, fill)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -385,13 +385,13 @@ def test_only_its_account_may_read_the_files_of_a_store(tmp_path: Path) -> None:
         await stores.cold.record_intents([new_intent("e1")])
         await stores.blobs.put(b"x" * 1000)
         files = await asyncio.to_thread(lambda: list(tmp_path.rglob("*")))
-        assert {each.name for each in files} >= {
+        assert {file.name for file in files} >= {
             f"store.db{end}" for end in ("", "-wal", "-shm", ".lock", ".claims")
         }
         assert {
-            each.name: oct(each.stat().st_mode & 0o077)
-            for each in files
-            if each.stat().st_mode & 0o077
+            file.name: oct(file.stat().st_mode & 0o077)
+            for file in files
+            if file.stat().st_mode & 0o077
         } == {}
 
     before = os.umask(0o022)

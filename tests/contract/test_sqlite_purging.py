@@ -54,11 +54,11 @@ def rows_in(path: Path) -> dict[str, int]:
 
 
 def blobs_in(path: Path) -> list[Path]:
-    return [each for each in path.with_name(path.name + ".blobs").glob("*/*") if each.is_file()]
+    return [file for file in path.with_name(path.name + ".blobs").glob("*/*") if file.is_file()]
 
 
-async def finished(engine: Engine, document: Any = FLOW, **more: Any) -> str:
-    execution = await engine.start(document, **more)
+async def finished(engine: Engine, document: Any = FLOW, **options: Any) -> str:
+    execution = await engine.start(document, **options)
     await execution.result()
     return execution.id
 
@@ -100,15 +100,16 @@ def test_younger_and_unfinished_ones_stay(tmp_path):
 
 
 async def retried(engine: Engine, execution_id: str) -> str:
-    made, _ = await engine.service.retries.retry(execution_id)
-    await engine.result(made)
-    return made
+    retry_id, _ = await engine.service.retries.retry(execution_id)
+    await engine.result(retry_id)
+    return retry_id
 
 
 def make_old(path: Path, *execution_ids: str) -> None:
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executemany(
-            "UPDATE executions SET ended_at = 1 WHERE id = ?", [(each,) for each in execution_ids]
+            "UPDATE executions SET ended_at = 1 WHERE id = ?",
+            [(execution_id,) for execution_id in execution_ids],
         )
     for blob in blobs_in(path):
         os.utime(blob, (1, 1))

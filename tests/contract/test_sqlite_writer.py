@@ -1,4 +1,7 @@
-"""The one writer: shared commits, on disk before they are answered, and failures that stay where they are."""
+"""The single writer of SQLite.
+
+Commits are shared, and on disk before they are answered; a failure affects only its own commit.
+"""
 
 import asyncio
 import sqlite3
@@ -58,20 +61,20 @@ async def test_executions_that_only_wait_do_not_send_another_ones_commits_to_the
     stores: SqliteStores,
 ) -> None:
     owner = await begin(stores, *(f"e{number}" for number in range(RECENT_COMMITS * 2)))
-    asked: list[bool] = []
+    synced: list[bool] = []
 
     def refuse(_job: writer.Job, *, one_statement: bool = False) -> bool:
-        asked.append(one_statement)
+        synced.append(one_statement)
         return False
 
     stores._writer.now = refuse  # type: ignore[method-assign, assignment]
     for attempt in range(RECENT_COMMITS):
         await owner.commit(queued(task("e1", attempt=attempt + 1)))
-    assert asked[-1:] == [True]  # the caller would have written the last one itself
-    asked.clear()
+    assert synced[-1:] == [True]  # the caller would have written the last one itself
+    synced.clear()
     for number in range(RECENT_COMMITS):
         await owner.commit(queued(task(f"e{number}", attempt=50)))
-    assert len(asked) < RECENT_COMMITS / 2  # many go on: they had better share transactions
+    assert len(synced) < RECENT_COMMITS / 2  # many go on: they had better share transactions
 
 
 @on_file
@@ -187,7 +190,9 @@ class _busy_writer:  # noqa: N801 -- reads as what it does
     """Inside, jobs only pile up."""
 
     def __init__(self, stores: SqliteStores) -> None:
-        self._writer, self._free, self._busy = stores._writer, threading.Event(), threading.Event()
+        self._writer = stores._writer
+        self._free = threading.Event()
+        self._busy = threading.Event()
 
     async def __aenter__(self) -> None:
         self._job = self._writer.submit(self._wait)

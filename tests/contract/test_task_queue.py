@@ -1,4 +1,7 @@
-"""The task queue: a task belongs to one worker at a time, and only that one's outcome counts (G2, G4)."""
+"""The task queue: a task belongs to one worker at a time (G2, G4).
+
+Only that worker's outcome counts.
+"""
 
 from penstock.contract import contract_tests
 from tests.contract.suite import STORES

@@ -34,10 +34,11 @@ class WorkerHarness:
         clock: Callable[[], float] = time.time,
         **settings: Any,
     ) -> None:
-        made = [
-            each if isinstance(each, Handler) else Handler(each.__name__, each) for each in handlers
+        registered = [
+            handler if isinstance(handler, Handler) else Handler(handler.__name__, handler)
+            for handler in handlers
         ]
-        self.registry = Registry(made)
+        self.registry = Registry(registered)
         self.stores = stores or MemoryStores(time.time)
         self.settings = Settings(**{"shutdown_grace_seconds": 5.0, **settings})
         self.worker = Worker(
@@ -66,8 +67,8 @@ class WorkerHarness:
         await self.worker.stop(grace_seconds)
 
     async def give(self, handler: str, config: Any = None, **fields: Any) -> Task:
-        (given,) = await self.give_all([handler], config, **fields)
-        return given
+        (dispatched,) = await self.give_all([handler], config, **fields)
+        return dispatched
 
     async def give_all(self, handlers: list[str], config: Any = None, **fields: Any) -> list[Task]:
         """In one commit, so that they are fetched together."""
@@ -79,29 +80,35 @@ class WorkerHarness:
         await self.owner.commit(queued(*tasks))
         return tasks
 
-    async def events(self, given: Task) -> list[Any]:
-        return [event for event in await self.owner.inbox() if key_of(event) == key_of(given)]  # type: ignore[arg-type]
+    async def events(self, dispatched: Task) -> list[Any]:
+        return [event for event in await self.owner.inbox() if key_of(event) == key_of(dispatched)]  # type: ignore[arg-type]
 
-    async def outcome(self, given: Task, *, seconds: float = 10.0) -> Any:
+    async def outcome(self, dispatched: Task, *, seconds: float = 10.0) -> Any:
         """What the worker reported of it in the end."""
 
         async def look() -> Any:
             kinds = (TaskSucceeded, TaskFailed)
             return next(
-                (event for event in await self.events(given) if isinstance(event, kinds)), None
+                (event for event in await self.events(dispatched) if isinstance(event, kinds)), None
             )
 
-        return await until(look, f"an outcome of {given.handler}", seconds=seconds)
+        return await until(look, f"an outcome of {dispatched.handler}", seconds=seconds)
 
-    async def started(self, given: Task) -> TaskStarted:
+    async def started(self, dispatched: Task) -> TaskStarted:
         async def look() -> Any:
             return next(
-                (event for event in await self.events(given) if isinstance(event, TaskStarted)),
+                (
+                    event
+                    for event in await self.events(dispatched)
+                    if isinstance(event, TaskStarted)
+                ),
                 None,
             )
 
-        found: TaskStarted = await until(look, f"a word that {given.handler} has started")
-        return found
+        task_started: TaskStarted = await until(
+            look, f"a word that {dispatched.handler} has started"
+        )
+        return task_started
 
     async def run(self, handler: str, config: Any = None, **fields: Any) -> Any:
         return await self.outcome(await self.give(handler, config, **fields))
@@ -113,7 +120,10 @@ async def idle() -> str:
 
 
 def outcome_of(handler: Callable[..., Any] | Handler, config: Any = None, **fields: Any) -> Any:
-    """What is reported of one attempt; and the worker goes on with its only slot and its only thread."""
+    """What is reported of one attempt.
+
+    The worker then goes on with its only slot and its only thread.
+    """
 
     async def scenario() -> Any:
         async with WorkerHarness(handler, idle, worker_concurrency=1, worker_threads=1) as harness:

@@ -1,4 +1,7 @@
-"""The files for containers fit the program: no Docker engine runs here, so this is what can be known about them."""
+"""The files for containers fit the program.
+
+No Docker engine runs here, so this is what can be tested about them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,11 @@ ROOT = Path(__file__).resolve().parents[2]
 COMPOSE: dict[str, Any] = yaml.safe_load(
     (ROOT / "deploy" / "compose.yaml").read_text(encoding="utf-8")
 )
-OURS = {name: it for name, it in COMPOSE["services"].items() if it["image"].startswith("penstock")}
+OURS = {
+    name: definition
+    for name, definition in COMPOSE["services"].items()
+    if definition["image"].startswith("penstock")
+}
 DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
 
 
@@ -32,7 +39,8 @@ def instructions() -> list[tuple[str, str]]:
 
 def test_the_services_that_were_promised_are_there():
     replicas = {
-        name: it.get("deploy", {}).get("replicas", 1) for name, it in COMPOSE["services"].items()
+        name: definition.get("deploy", {}).get("replicas", 1)
+        for name, definition in COMPOSE["services"].items()
     }
     assert replicas == {
         "redis": 1,
@@ -48,9 +56,9 @@ def test_the_services_that_were_promised_are_there():
 def test_commands_and_their_flags_exist(name):
     command, *arguments = OURS[name]["command"]
     assert command in COMMANDS
-    found = cli.get_command(click.Context(cli), command)
-    assert found is not None
-    found.make_context(command, list(arguments), resilient_parsing=False).close()
+    cli_command = cli.get_command(click.Context(cli), command)
+    assert cli_command is not None
+    cli_command.make_context(command, list(arguments), resilient_parsing=False).close()
 
 
 @pytest.mark.parametrize("name", sorted(OURS))
@@ -76,7 +84,7 @@ def test_roles_start_after_the_migration_and_it_after_the_servers():
     for name, service in OURS.items():
         wanted = {"redis", "postgres"} if name == "migrate" else {"migrate"}
         assert set(service["depends_on"]) == wanted
-    conditions = {it["condition"] for it in OURS["migrate"]["depends_on"].values()}
+    conditions = {definition["condition"] for definition in OURS["migrate"]["depends_on"].values()}
     assert conditions == {"service_healthy"}
     assert OURS["api"]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
@@ -105,7 +113,7 @@ def test_the_time_to_stop_is_longer_than_the_grace_period():
 
 def test_the_image_is_built_in_stages_and_runs_without_rights():
     names = [name for name, _ in instructions()]
-    known = {
+    allowed = {
         "FROM",
         "WORKDIR",
         "RUN",
@@ -118,7 +126,7 @@ def test_the_image_is_built_in_stages_and_runs_without_rights():
         "ENTRYPOINT",
         "CMD",
     }
-    assert set(names) <= known
+    assert set(names) <= allowed
     assert names.count("FROM") == 2
     final = instructions()[len(names) - names[::-1].index("FROM") - 1 :]
     users = [rest for name, rest in final if name == "USER"]

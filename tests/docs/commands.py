@@ -60,14 +60,14 @@ def steps(block: Block) -> list[Step]:
 
     A command that ends in a backslash goes on in the next line.
     """
-    found: list[Step] = []
+    steps_found: list[Step] = []
     for line in block.text.replace("\\\n", "").splitlines():
         if line.startswith("$ "):
-            found.append(Step(line[2:].strip(), ""))
+            steps_found.append(Step(line[2:].strip(), ""))
         else:
-            assert found, f"{block.location}: a console block begins with a command"
-            found[-1] = Step(found[-1].command, found[-1].shown + line + "\n")
-    return found
+            assert steps_found, f"{block.location}: a console block begins with a command"
+            steps_found[-1] = Step(steps_found[-1].command, steps_found[-1].shown + line + "\n")
+    return steps_found
 
 
 def prepare(block: Block, directory: Path) -> None:
@@ -84,14 +84,19 @@ def run_block(block: Block, directory: Path) -> None:
 
 
 def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> None:
-    """`stands_for`: what is on the page, and what it is here: the service's address, ids from earlier answers."""
+    """Run the steps of a block and compare their output with the page.
+
+    `stands_for` maps what the page shows to what it is here: the service's address, ids from
+    earlier output.
+    """
     code, output = 0, ""
     for step in steps(block):
         if step.command == EXIT_CODE:
             output, code = f"{code}\n", 0
         else:
             assert not code, (
-                f"{block.location}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+                f"{block.location}: exit code {code}; "
+                f"the page should show it with `$ {EXIT_CODE}`\n{output}"
             )
             command = step.command
             for shown, real in stands_for.items():
@@ -102,15 +107,16 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
         if step.shown.strip():
             assert_same(output, step.shown, f"{block.location}: {step.command}")
     assert not code, (
-        f"{block.location}: exit code {code}; the page should show it with `$ {EXIT_CODE}`\n{output}"
+        f"{block.location}: exit code {code}; "
+        f"the page should show it with `$ {EXIT_CODE}`\n{output}"
     )
 
 
 def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command)
-    given: dict[str, str] = {}
+    variables: dict[str, str] = {}
     while assignment := ASSIGNMENT.fullmatch(words[0]):
-        given[assignment[1]] = assignment[2]
+        variables[assignment[1]] = assignment[2]
         words.pop(0)
     programs = {
         "penstock": [sys.executable, "-m", "penstock"],
@@ -121,13 +127,13 @@ def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
         ],
     }
     assert words[0] in programs, f"only penstock, python and curl are run, not {words[0]!r}"
-    return start([*programs[words[0]], *words[1:]], directory, given, stderr=subprocess.STDOUT)
+    return start([*programs[words[0]], *words[1:]], directory, variables, stderr=subprocess.STDOUT)
 
 
 def start(
     command: list[str],
     directory: Path,
-    given: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
     stderr: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
     own = {
@@ -138,7 +144,7 @@ def start(
     return subprocess.run(
         command,
         cwd=directory,
-        env={**own, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **(given or {})},
+        env={**own, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -150,7 +156,10 @@ def start(
 
 
 def assert_same(output: str, shown: str, what: str) -> None:
-    """Variable parts are made equal first; a line with nothing but … stands for any number of lines."""
+    """Compare output after variable parts have been made equal.
+
+    A line with nothing but … stands for any number of lines.
+    """
     real, wanted = normal(output), normal(shown)
     pattern = "".join(_pattern(line) for line in wanted.split("\n"))
     assert re.fullmatch(pattern, real + "\n"), (

@@ -1,4 +1,7 @@
-"""What the pages use of curl, for machines without it: -s, -N, -X METHOD, -H "name: value", --json DATA|@FILE."""
+"""The part of curl that the docs use, for machines without it.
+
+-s, -N, -X METHOD, -H "name: value", --json DATA|@FILE.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,21 @@ from pathlib import Path
 
 
 def main(arguments: list[str]) -> None:
-    method, data, headers, address = None, None, {}, ""
-    given = iter(arguments)
-    for argument in given:
+    method = None
+    data = None
+    headers = {}
+    address = ""
+    words = iter(arguments)
+    for argument in words:
         if argument in ("-s", "-N", "-sN"):
             continue
         if argument == "-X":
-            method = next(given)
+            method = next(words)
         elif argument == "-H":
-            name, _, value = next(given).partition(":")
+            name, _, value = next(words).partition(":")
             headers[name] = value.strip()
         elif argument == "--json":
-            text = next(given)
+            text = next(words)
             data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
             headers["Content-Type"] = "application/json"
         else:

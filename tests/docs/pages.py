@@ -64,7 +64,7 @@ def blocks() -> list[Block]:
 
 
 def blocks_of(page: str, text: str) -> list[Block]:
-    found: list[Block] = []
+    blocks_found: list[Block] = []
     marks: list[str] = []
     lines = iter(enumerate(text.splitlines(), start=1))
     for number, line in lines:
@@ -81,7 +81,7 @@ def blocks_of(page: str, text: str) -> list[Block]:
                 None,
             )
             plain = frozenset(mark for mark in marks if not mark.startswith("file:"))
-            found.append(
+            blocks_found.append(
                 Block(page, number, fence["language"], "\n".join(inside) + "\n", plain, file)
             )
             marks = []
@@ -89,15 +89,17 @@ def blocks_of(page: str, text: str) -> list[Block]:
             marks += [mark.strip() for mark in comment[1].split(",")]
         elif line.strip():
             marks = []
-    return found
+    return blocks_found
 
 
 def before(block: Block, *languages: str) -> Block:
     """The last block of the page before this one that is in one of these languages."""
     earlier = [
-        it
-        for it in blocks()
-        if it.page == block.page and it.line < block.line and it.language in languages
+        candidate
+        for candidate in blocks()
+        if candidate.page == block.page
+        and candidate.line < block.line
+        and candidate.language in languages
     ]
     assert earlier, f"{block.location}: there is no {' or '.join(languages)} block before it"
     return earlier[-1]
@@ -105,15 +107,18 @@ def before(block: Block, *languages: str) -> Block:
 
 def files_before(block: Block) -> dict[str, str]:
     return {
-        it.file: it.text
-        for it in blocks()
-        if it.page == block.page and it.line < block.line and it.file
+        earlier.file: earlier.text
+        for earlier in blocks()
+        if earlier.page == block.page and earlier.line < block.line and earlier.file
     }
 
 
 def code_spans() -> list[tuple[str, str]]:
-    """Each `span` of each page with its place; decisions speak of other tools too, so they are left out."""
-    found = []
+    """Each `span` of each page, with its location.
+
+    Decision records speak of other tools too, so they are left out.
+    """
+    spans = []
     for path in pages():
         if "decisions" in path.parts:
             continue
@@ -122,5 +127,5 @@ def code_spans() -> list[tuple[str, str]]:
             if FENCE.match(line):
                 fenced = not fenced
             elif not fenced:
-                found += [(f"{page_name(path)}:{number}", span) for span in CODE.findall(line)]
-    return found
+                spans += [(f"{page_name(path)}:{number}", span) for span in CODE.findall(line)]
+    return spans

@@ -1,4 +1,7 @@
-"""What the pages show is so: documents compile, Python runs, commands print what stands below them, settings exist."""
+"""What the docs show is true.
+
+Documents compile, Python runs, commands print what stands below them, settings exist.
+"""
 
 from __future__ import annotations
 
@@ -98,9 +101,11 @@ def test_python_runs(block: Block, tmp_path: Path):
         script.write_text(block.text.replace(SERVED, address), encoding="utf-8")
         ended = start([sys.executable, "-W", "error", script.name], tmp_path)
     assert ended.returncode == 0, ended.stderr
-    shown = next((it for it in blocks() if it.page == block.page and it.line > block.line), None)
-    if shown is not None and "prints" in shown.marks:
-        assert_same(ended.stdout, shown.text, block.location)
+    next_block = next(
+        (later for later in blocks() if later.page == block.page and later.line > block.line), None
+    )
+    if next_block is not None and "prints" in next_block.marks:
+        assert_same(ended.stdout, next_block.text, block.location)
 
 
 @pytest.mark.parametrize("block", of("console"))
@@ -128,7 +133,7 @@ def test_a_settings_file_is_accepted(block: Block, tmp_path: Path):
 
 
 def test_every_variable_on_the_pages_exists():
-    known = {
+    variables = {
         *SETTINGS,
         PREFIX + "LLM_BASE_URL",
         key_variable("default"),
@@ -137,7 +142,7 @@ def test_every_variable_on_the_pages_exists():
     }
     for path in pages():
         named = set(VARIABLE.findall(path.read_text(encoding="utf-8")))
-        unknown = {name for name in named - known if not NAMED_BY_USERS.fullmatch(name)}
+        unknown = {name for name in named - variables if not NAMED_BY_USERS.fullmatch(name)}
         assert not unknown, path.name
 
 
@@ -153,24 +158,28 @@ def test_every_setting_is_in_the_table():
 
 @pytest.mark.parametrize("variable", sorted(SETTINGS))
 def test_the_table_has_the_default(variable: str):
-    """In backticks what the variable would hold; in words where there is none, or where the machine decides."""
+    """The table shows each setting's default.
+
+    In backticks what the variable would hold; in words where there is none, or where the machine
+    decides.
+    """
     name = SETTINGS[variable]
     default = next(item.default for item in fields(Settings) if item.name == name)
-    shown = settings_table()[variable]
-    if shown.startswith("`"):
-        assert _READERS[name](shown.strip("`")) == default
+    cell = settings_table()[variable]
+    if cell.startswith("`"):
+        assert _READERS[name](cell.strip("`")) == default
     else:
         assert default in (None, ()) or name == "worker_processes"
 
 
 def help_of(command: str) -> str:
-    found = cli.get_command(click.Context(cli), command)
-    assert found is not None
-    helps = [found.get_help(click.Context(found, info_name=command))]
-    if isinstance(found, click.Group):
+    cli_command = cli.get_command(click.Context(cli), command)
+    assert cli_command is not None
+    helps = [cli_command.get_help(click.Context(cli_command, info_name=command))]
+    if isinstance(cli_command, click.Group):
         helps += [
-            each.get_help(click.Context(each, info_name=name))
-            for name, each in found.commands.items()
+            subcommand.get_help(click.Context(subcommand, info_name=name))
+            for name, subcommand in cli_command.commands.items()
         ]
     return "\n".join(helps)
 

@@ -35,27 +35,27 @@ def _explore_all(budgets: Iterable[Budget]) -> int:
     bad = states = 0
     began = time.monotonic()
     for budget in budgets:
-        found = _timed(cases.name_of(budget), budget, frozenset())
-        bad += bool(found.violation)
-        states += found.states
+        exploration = _timed(cases.name_of(budget), budget, frozenset())
+        bad += bool(exploration.violation)
+        states += exploration.states
     _print(f"{states:,} states in {time.monotonic() - began:.0f} s; {bad} budgets with violations")
     return bad
 
 
 def _take_out_each_guard() -> int:
     """Answers how many of them make no difference."""
-    found = [
+    explorations = [
         _timed(f"without: {guard}", budget, frozenset({guard}))
         for guard, (budget, _) in cases.NEEDS.items()
     ]
-    return sum(not each.violation for each in found)
+    return sum(not exploration.violation for exploration in explorations)
 
 
 def _timed(name: str, budget: Budget, removed: Removed) -> Found:
     began = time.monotonic()
-    found = explore(budget, removed)
-    _print(f"{name}: {time.monotonic() - began:.1f} s, {found}")
-    return found
+    exploration = explore(budget, removed)
+    _print(f"{name}: {time.monotonic() - began:.1f} s, {exploration}")
+    return exploration
 
 
 def _print(line: str) -> None:

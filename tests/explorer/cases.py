@@ -1,4 +1,7 @@
-"""What is explored: budgets for every test run, larger ones for `make explore`, and one for each guard."""
+"""The cases to explore.
+
+Budgets for every test run, larger ones for `make explore`, and one for each guard.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The real code, from bytes to bytes: what an owner makes of a batch, and what the store has after a change."""
+"""The real decisions, from bytes to bytes.
+
+What an owner decides for a batch, and what the store has after a change.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
 def applied(execution: bytes, change: bytes) -> bytes:
     """The execution as the store has it after one more change."""
     changes = [codec.decode_change(data) for data in (execution, change) if data]
-    record = next(each.record for each in changes if each.record is not None)
+    record = next(one_change.record for one_change in changes if one_change.record is not None)
     return _frozen(codec.fold(record, changes))
 
 
@@ -114,11 +117,8 @@ def forget() -> None:
 
 
 def report(key: Key, outcome: str) -> bytes:
-    name = (
-        ID,
-        *key,
-        "w",
-    )  # the same for all workers, or states that differ in nothing else would be two
+    # the same for all workers, or states that differ in nothing else would be two
+    name = (ID, *key, "w")
     event: AnyEvent
     if outcome == SUCCEEDED:
         event = TaskSucceeded(*name, 0.0, b"{}")
@@ -142,7 +142,10 @@ def _key(task: Task | Stop) -> Key:
 
 
 def _frozen(stored: Stored) -> bytes:
-    """With one empty history line instead of all: the order of what has happened makes no difference any more."""
+    """The execution with one empty history line instead of all.
+
+    The order of what has happened then makes no difference.
+    """
     line = Transition(stored.last_seq, 0.0, "", "", "", 0)
     runs = sorted(stored.runs.values(), key=lambda run: run.node_id)
     outputs = dict(sorted(stored.outputs.items()))

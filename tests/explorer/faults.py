@@ -63,7 +63,7 @@ def _with_late(world: World, commit: Commit) -> World:
 def _die(world: World, worker: Worker) -> World:
     """Another one comes in its place, under another name."""
     used = (
-        {each.id for each in world.workers}
+        {other_worker.id for other_worker in world.workers}
         | {entry.claimed_by for entry in world.store.entries}
         | {0}
     )
@@ -163,8 +163,8 @@ def _long(world: World, _removed: Removed) -> Iterator[Step]:
 
 
 def _shown(event: bytes) -> str:
-    known = codec.decode_event(event)
-    return f"{type(known).__name__} {getattr(known, 'node', '')}".strip()
+    decoded = codec.decode_event(event)
+    return f"{type(decoded).__name__} {getattr(decoded, 'node', '')}".strip()
 
 
 _FAULTS = {

@@ -20,9 +20,8 @@ MAY_BE_FIRST = (STARTED, codec.encode(CancelRequested(ID)))
 
 
 def steps(world: World, removed: Removed) -> Iterator[Step]:
-    if (
-        world.store.is_free and Owner() in world.owners
-    ):  # any of those that own nothing: they are all the same
+    # any of those that own nothing: they are all the same
+    if world.store.is_free and Owner() in world.owners:
         yield "an orchestrator gets the lease", partial(_acquire, world, Owner(), removed)
     for owner in world.owners:
         if owner.token:
@@ -108,11 +107,11 @@ def _decide(world: World, owner: Owner) -> World:
     execution = owner.cache or world.store.execution
     if not execution and not world.cold.has_ended and not set(MAY_BE_FIRST).isdisjoint(owner.batch):
         execution = intent()
-    made = decide(execution, owner.batch) if execution else (b"", (), (), b"")
+    decision = decide(execution, owner.batch) if execution else (b"", (), (), b"")
     return changed(
         world,
         owner,
-        replace(owner, batch=(), sent=Commit(owner.token, owner.number, owner.position, *made)),
+        replace(owner, batch=(), sent=Commit(owner.token, owner.number, owner.position, *decision)),
     )
 
 
@@ -148,7 +147,10 @@ def _without_late(world: World, late: Commit) -> World:
 
 
 def _restore(world: World, owner: Owner, removed: Removed) -> World:
-    """From the last copy, or from the intent; in a new generation, so that nothing of the old one has an effect."""
+    """Rebuild from the last copy, or from the intent.
+
+    In a new generation, so that nothing of the old one has an effect.
+    """
     cold, old = world.cold, world.store
     generation = cold.generation + (Guard.RAISED not in removed)
     number = store.beyond(max(cold.number, owner.number))
@@ -164,9 +166,8 @@ def _restore(world: World, owner: Owner, removed: Removed) -> World:
 
 
 def _mark(world: World, owner: Owner) -> World:
-    cold = (
-        world.cold if world.budget.loss else replace(world.cold, copy=b"")
-    )  # nobody will look at it again
+    # nobody will look at it again
+    cold = world.cold if world.budget.loss else replace(world.cold, copy=b"")
     world = replace(
         world, store=replace(world.store, is_built=True, number=owner.number), cold=cold
     )

@@ -39,9 +39,9 @@ def explore(budget: Budget, removed: Removed = frozenset()) -> Found:
     """All states within the budget, or as many as it takes to find a violation."""
     deciding.forget()
     with without(removed):
-        found = Exploration(removed).run(World(Store((STARTED,)), budget))
+        exploration = Exploration(removed).run(World(Store((STARTED,)), budget))
     deciding.forget()
-    return found
+    return exploration
 
 
 class Exploration:
@@ -122,18 +122,22 @@ def _own_steps(world: World, removed: Removed) -> Iterator[Step]:
 
 
 def first_on_a_cycle(size: int, before: array[int], after: array[int]) -> int | None:
-    """What is left when everything was taken away, again and again, that nothing leads to (Kahn)."""
+    """The first state on a cycle, by Kahn's algorithm.
+
+    States without predecessors are removed until none is left; what remains is on a cycle, or
+    behind one.
+    """
     incoming = array("q", bytes(8 * size))
     leads_to: list[list[int]] = [[] for _ in range(size)]
-    for one, other in zip(before, after, strict=True):
-        incoming[other] += 1
-        leads_to[one].append(other)
+    for source, target in zip(before, after, strict=True):
+        incoming[target] += 1
+        leads_to[source].append(target)
     free = deque(number for number in range(size) if not incoming[number])
     taken = 0
     while free:
         taken += 1
-        for other in leads_to[free.popleft()]:
-            incoming[other] -= 1
-            if not incoming[other]:
-                free.append(other)
+        for target in leads_to[free.popleft()]:
+            incoming[target] -= 1
+            if not incoming[target]:
+                free.append(target)
     return None if taken == size else next(number for number in range(size) if incoming[number])

@@ -49,7 +49,10 @@ def trimmed(store: Store, position: int) -> Store:
 
 
 def hand_out(world: World, commit: Commit, removed: Removed) -> World:
-    """The tasks of a commit into the queue; those that it stops off it, and off the lists of workers."""
+    """Put the tasks of a commit into the queue, and remove those that it stops.
+
+    They are removed from the lists of workers too.
+    """
     for key in commit.tasks:
         used = {entry.id for entry in known_entries(world)}
         store = replace(world.store, entries=(*world.store.entries, Entry(fresh(used), key)))
@@ -65,10 +68,10 @@ def known_entries(world: World) -> Iterable[Entry]:
 
 
 def without(store: Store, keys: Iterable[Key]) -> Store:
-    gone = set(keys)
+    stopped = set(keys)
     return (
-        replace(store, entries=tuple(entry for entry in store.entries if entry.key not in gone))
-        if gone
+        replace(store, entries=tuple(entry for entry in store.entries if entry.key not in stopped))
+        if stopped
         else store
     )
 
@@ -80,7 +83,9 @@ def append(store: Store, *events: bytes) -> Store:
 def fetch(world: World, entry: Entry, worker: int) -> tuple[World, Entry]:
     judge.check_fetch(world.store.execution, entry.key)
     claimed = replace(entry, claimed_by=worker)
-    entries = tuple(claimed if each == entry else each for each in world.store.entries)
+    entries = tuple(
+        claimed if other_entry == entry else other_entry for other_entry in world.store.entries
+    )
     return replace(world, store=replace(world.store, entries=entries)), claimed
 
 

@@ -26,17 +26,17 @@ BUDGETS = (
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=cases.name_of)
 def test_no_order_of_events_breaks_a_guarantee(budget: Budget) -> None:
-    found = explore(budget)
-    assert not found.violation, str(found)
-    assert found.rests, "nothing was proved: it never came to an end"
+    exploration = explore(budget)
+    assert not exploration.violation, str(exploration)
+    assert exploration.rests, "nothing was proved: it never came to an end"
 
 
 @pytest.mark.parametrize("guard", Guard, ids=lambda guard: guard.name)
 def test_without_a_guard_there_is_a_counterexample(guard: Guard) -> None:
     budget, violation = cases.NEEDS[guard]
-    found = explore(budget, frozenset({guard}))
-    assert found.violation.startswith(violation), str(found)
-    assert found.trace
+    exploration = explore(budget, frozenset({guard}))
+    assert exploration.violation.startswith(violation), str(exploration)
+    assert exploration.trace
 
 
 @explored
@@ -53,9 +53,9 @@ def test_while_the_store_keeps_its_data_the_commit_number_alone_fences_a_commit(
 
 
 def test_a_counterexample_is_shown_step_by_step() -> None:
-    shown = str(explore(Budget(duplicate=1), frozenset({Guard.NUMBER}))).splitlines()
-    assert shown[1].endswith("an orchestrator gets the lease")
-    assert shown[-1].endswith("is dispatched twice")
+    lines = str(explore(Budget(duplicate=1), frozenset({Guard.NUMBER}))).splitlines()
+    assert lines[1].endswith("an orchestrator gets the lease")
+    assert lines[-1].endswith("is dispatched twice")
 
 
 def test_steps_that_go_round_in_circles_are_found() -> None:
@@ -64,21 +64,21 @@ def test_steps_that_go_round_in_circles_are_found() -> None:
 
 
 def test_the_judge_sees_a_join_that_starts_too_early_and_an_attempt_too_many() -> None:
-    made = decide(intent(), (STARTED,))
+    decision = decide(intent(), (STARTED,))
     world = World(Store((STARTED,)), Budget())
-    judge.check_commit(world, Commit(1, 0, 1, *made))
+    judge.check_commit(world, Commit(1, 0, 1, *decision))
     for key, said in ((("join", 1, 1), "G3"), (("a", 1, 3), "attempt 3 of 2")):
         with pytest.raises(Violation, match=said):
-            judge.check_commit(world, Commit(1, 0, 1, made.change, (key,), (), made.after))
+            judge.check_commit(world, Commit(1, 0, 1, decision.change, (key,), (), decision.after))
 
 
 def test_the_judge_sees_what_is_recorded_after_the_end_or_beside_the_history_or_twice() -> None:
-    made = Commit(1, 0, 1, *decide(intent(), (STARTED,)))
+    begun = Commit(1, 0, 1, *decide(intent(), (STARTED,)))
     ended = Commit(1, 0, 1, *decide(intent(), (STARTED, CANCEL)))
     twice = Ledger(outcomes=((1, ""),))
     for world, commit, said in (
-        (World(Store((), execution=ended.after), Budget()), made, "after the end"),
-        (World(Store((), execution=made.after), Budget()), made, "doesn't join"),
+        (World(Store((), execution=ended.after), Budget()), begun, "after the end"),
+        (World(Store((), execution=begun.after), Budget()), begun, "doesn't join"),
         (World(Store(()), Budget(), ledger=twice), ended, "has two outcomes"),
     ):
         with pytest.raises(Violation, match=said):

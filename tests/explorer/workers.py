@@ -1,4 +1,7 @@
-"""What workers do when nothing goes wrong: fetch, run, report, and look for what they have and don't know of."""
+"""What workers do when nothing goes wrong.
+
+Fetch, run, report, and look for claimed tasks that they don't have.
+"""
 
 from __future__ import annotations
 

@@ -139,7 +139,10 @@ class World(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def fresh(used: set[int]) -> int:
-    """A number that nobody knows: not a counter, or states that differ in nothing else would be two."""
+    """A number that is not in use.
+
+    Not a counter, or states that differ in nothing else would be two.
+    """
     number = 1
     while number in used:
         number += 1

@@ -134,11 +134,11 @@ def judge(folder: Path) -> None:
 
     async def main() -> None:
         stores = SqliteStores(folder / NAME)
-        found = set(await stores.cold.started(0))
-        missing = {*(() if (folder / "was new").exists() else BEFORE)} - found
+        started = set(await stores.cold.started(0))
+        missing = {*(() if (folder / "was new").exists() else BEFORE)} - started
         assert not missing, f"missing: {missing}"
         if (folder / "accepted").exists():
-            assert "accepted" in found, "an execution that was accepted is missing"
+            assert "accepted" in started, "an execution that was accepted is missing"
         await stores.close()
 
     for _ in range(2):
@@ -235,7 +235,8 @@ class Trial:
     """All that is done to one kind of file."""
 
     def __init__(self, root: Path, kind: str) -> None:
-        self.root, self.kind = root / kind, kind
+        self.root = root / kind
+        self.kind = kind
         self.problems: list[str] = []
         self.kills = self.refusals = 0
         template = self.root / "template"
@@ -268,7 +269,8 @@ class Trial:
             code = _in_process(functools.partial(die_at, step, folder))
             if code != -signal.SIGKILL:
                 self.problems.append(
-                    f"{self.kind} file: it didn't die at step {step}, {steps[step]}, but with {code}"
+                    f"{self.kind} file: it didn't die at step {step}, {steps[step]}, but with "
+                    f"{code}"
                 )
             self.kills += code == -signal.SIGKILL
             self.judge(folder, f"killed before step {step}, {steps[step]}")
@@ -311,13 +313,13 @@ def main() -> None:
         tried += trial.kill_at_points(points, choose)
         trial.kill_at_random(kills, choose)
         trial.fill_the_disk()
-    shown = {
+    report = {
         "points": tried,
         "kills": sum(trial.kills for trial in trials),
         "refusals": sum(trial.refusals for trial in trials),
         "problems": [problem for trial in trials for problem in trial.problems],
     }
-    sys.stdout.write(json.dumps(shown))
+    sys.stdout.write(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""A shop that kills itself at one of its writes: `python -m tests.faults.doomed_shop MODE FOLDER EXECUTIONS POINT`.
+"""`python -m tests.faults.doomed_shop MODE FOLDER EXECUTIONS POINT`.
 
-A point (`commit:before:3`) is a write of the embedded engine on SQLite; on the third way there the process dies, before
-it or after it.
+A shop that kills itself at one of its writes.
+
+A point (`commit:before:3`) is a write of the embedded engine on SQLite; on the third way there the
+process dies, before it or after it.
 """
 
 from __future__ import annotations
@@ -69,15 +71,18 @@ def _armed_now(
 
 def _connection(die: Callable[[], None], *, is_before: bool) -> type[sqlite3.Connection]:
     class Doomed(sqlite3.Connection):
-        """A statement by itself is a transaction, too: an insert that stands alone is its own commit."""
+        """A single statement is a transaction, too.
 
-        def execute(self, statement: str, *more: Any) -> sqlite3.Cursor:
+        An insert that stands alone is its own commit.
+        """
+
+        def execute(self, statement: str, *parameters: Any) -> sqlite3.Cursor:
             commits = statement == "COMMIT" or (
                 statement.startswith("INSERT INTO changes") and not self.in_transaction
             )
             if commits and is_before:
                 die()
-            cursor = super().execute(statement, *more)
+            cursor = super().execute(statement, *parameters)
             if commits and not is_before:
                 die()
             return cursor

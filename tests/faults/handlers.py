@@ -21,7 +21,7 @@ async def large(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]
 
 @penstock.handler("work_tell")
 def tell(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
-    """Does with its config what nobody should: logs it, prints it, answers with it, fails with it."""
+    """Leaks its config everywhere: logs it, prints it, returns it, fails with it."""
     ctx.log.warning("the token is %s", config["token"])
     ctx.heartbeat({"token": config["token"]})
     if config.get("fails"):

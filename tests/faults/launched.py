@@ -1,10 +1,12 @@
-"""`penstock ROLE …` with something wrong with its process: `python -m tests.faults.launched ORDER ROLE …`.
+"""`python -m tests.faults.launched ORDER ROLE …`: a role with a faulty process.
 
-ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third way there the process kills itself
-with SIGKILL, before the call or after it was answered. `clock_seconds` is how far its clock is off, from the
-moment on when there is a file `clock_file`; the system's own can't be set here, so everything that Python asks for the
-time of day is moved instead, before anything of Penstock is imported. `constants` gives constants of modules other
-values (`{"penstock.worker.heartbeats.MARGIN_SECONDS": 1}`), for tests that can't wait as long as people can.
+ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third way there the
+process kills itself with SIGKILL, before the call or after it was answered. `clock_seconds` is how
+far its clock is off, from the moment on when there is a file `clock_file`; the system's own can't
+be set here, so everything that Python asks for the time of day is moved instead, before anything of
+Penstock is imported. `constants` gives constants of modules other values
+(`{"penstock.worker.heartbeats.MARGIN_SECONDS": 1}`), for tests that can't wait as long as people
+can.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ HANDLERS = ("--handlers", str(handlers.__file__))
 """For a worker or an orchestrator that is well, too."""
 
 
-def launch(it: Plant, kind: str, order: dict[str, Any], *arguments: str, **environ: str) -> Role:
+def launch(plant: Plant, kind: str, order: dict[str, Any], *arguments: str, **environ: str) -> Role:
     """It isn't ready yet, and perhaps never is."""
-    number = next(it._numbers)
-    log = it.folder / "logs" / f"{kind}-{number}.log"
+    number = next(plant._numbers)
+    log = plant.folder / "logs" / f"{kind}-{number}.log"
     own = (
         ("--port", "0")
         if kind == "api"
@@ -38,8 +38,8 @@ def launch(it: Plant, kind: str, order: dict[str, Any], *arguments: str, **envir
     ]
     path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     process = Process(
-        command, log, folder=it.folder, environ={**it._environ(environ), "PYTHONPATH": path}
+        command, log, folder=plant.folder, environ={**plant._environ(environ), "PYTHONPATH": path}
     )
     role = Role(kind, number, process, log)
-    it.roles.append(role)
+    plant.roles.append(role)
     return role

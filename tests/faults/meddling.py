@@ -1,4 +1,7 @@
-"""Proxies that meddle with messages: they come ten times and in any order, or nobody is woken by them."""
+"""Proxies that meddle with messages.
+
+Messages come ten times and in any order, or wake nobody.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,10 @@ TaskLocation = tuple[bytes, bytes, bytes]
 
 
 class Repeater(RedisProxy):
-    """Every message that the role puts into an inbox is put there ten times in all, the copies shuffled.
+    """Puts each message of the role into the inbox ten times, the copies shuffled.
 
-    That a task has started is told only after its result. `drain` puts in what is still kept.
+    That a task has started is passed on only after its result. `drain` puts in what is still held
+    back.
     """
 
     def __init__(self, url: str, choose: random.Random) -> None:
@@ -78,8 +82,8 @@ class Repeater(RedisProxy):
             ]  # now: while some were put elsewhere, another call may have taken of these
             self._choose.shuffle(collected)
             count = round(share * len(collected) + 0.5) if collected else 0
-            some, self._collected[inbox] = collected[:count], collected[count:]
-            await self._put(inbox, some)
+            batch, self._collected[inbox] = collected[:count], collected[count:]
+            await self._put(inbox, batch)
 
     async def _put(self, inbox: bytes, events: list[bytes]) -> None:
         if events:

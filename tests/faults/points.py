@@ -118,7 +118,9 @@ BY_NO_ROLE = (
     "TaskQueue.recall",
     "AuditLog.forget_audit",
 )
-"""PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
+"""Writes that no role passes in these tests.
+
+PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
 files.
 
 A version is put back only after PostgreSQL was put back to an older copy, and tasks are given back
@@ -153,14 +155,16 @@ def _writes_of(protocol: type) -> Iterable[str]:
     members: Iterable[tuple[str, Any]] = vars(protocol).items()
     return [
         name
-        for name, each in members
-        if inspect.iscoroutinefunction(each) and name not in READS[protocol]
+        for name, member in members
+        if inspect.iscoroutinefunction(member) and name not in READS[protocol]
     ]
 
 
 def points_of(*tables: Mapping[str, Sequence[str]], passing: int = 1) -> list[Point]:
     """Before and after each."""
-    pairs = [(role, write) for table in tables for role, found in table.items() for write in found]
+    pairs = [
+        (role, write) for table in tables for role, writes in table.items() for write in writes
+    ]
     return [
         Point(role, write, side, passing) for role, write in pairs for side in ("before", "after")
     ]

@@ -1,11 +1,12 @@
-"""Stands between a role and a server, and takes care that some calls are done and not answered, or done late.
+"""Proxies between a role and a server, which lose or delay replies and calls.
 
-    async with RedisProxy(it.redis.url, choose) as proxy:
-        it.start("worker", STORE=proxy.url)
+    async with RedisProxy(plant.redis.url, choose) as proxy:
+        plant.start("worker", STORE=proxy.url)
         proxy.share = 0.05      # of the calls, from now on
 
-A call that is *unanswered* is made, and its reply thrown away with the connection. One that is *late* is held back: its
-caller is cut off, and it is made only after the same role has made some others, so that it has read again meanwhile.
+A call that is *unanswered* is made, and its reply thrown away with the connection. One that is
+*late* is held back: its caller is cut off, and it is made only after the same role has made some
+others, so that it has read again meanwhile.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Proxy:
     """Of any protocol in which the server speaks when it was spoken to."""
 
     def __init__(self, url: str, choose: random.Random) -> None:
-        self._url, self._choose = urlsplit(url), choose
+        self._url = urlsplit(url)
+        self._choose = choose
         self.share = 0.0
         self.calls = self.unanswered = self.late = 0
         self._server: asyncio.Server | None = None
@@ -128,9 +130,10 @@ class RedisProxy(Proxy):
         return await exchange(call, answers, upstream)
 
     async def _hold_back(self, lease: bytes) -> None:
-        """Until the role, on another connection, has made some calls; or for a while, if it has nothing to do.
+        """Wait until the role has made some calls on another connection.
 
-        A commit waits until its partition has been taken again: who lost its answer has read the store by then.
+        Or for a while, if it has nothing to do. A commit waits until its partition has been
+        acquired again: an owner that lost the answer has read the store by then.
         """
         before = self.acquired[lease]
         with suppress(AssertionError):
@@ -145,8 +148,8 @@ class RedisProxy(Proxy):
             await until(lambda: self.calls >= enough, "the role goes on", seconds=LATEST_SECONDS)
 
 
-def is_call_of(call: list[bytes], it: Script) -> bool:
-    return call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (it.digest, it.source)
+def is_call_of(call: list[bytes], wanted: Script) -> bool:
+    return call[0] in (b"EVALSHA", b"EVAL") and call[1].decode() in (wanted.digest, wanted.source)
 
 
 def _key_of(call: list[bytes], name: str) -> bytes:
@@ -178,7 +181,7 @@ class PostgresProxy(Proxy):
         answers: asyncio.StreamReader,
         upstream: asyncio.StreamWriter,
     ) -> None:
-        """What was said last is done once the server answers; that answer is thrown away with the connection."""
+        """Let the server do the last call, and throw its reply away with the connection."""
         cut = asyncio.Event()
 
         async def back() -> None:

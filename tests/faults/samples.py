@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 WARM_UP, WARM_UP_SECONDS = 0.25, 240.0
-"""The part of a run, and at least how long, that isn't judged: caches fill, connections are opened, and cycles pile up
-until the garbage collector comes, which in Penstock's processes is told to come seldom."""
+"""The part of a run that isn't judged, and how long it is at least.
+
+Caches fill, connections are opened, and cycles pile up until the garbage collector runs, which in
+Penstock's processes is configured to run seldom.
+"""
 SAMPLES_MIN = 6
 """Samples that say something about a slope."""
 
@@ -29,8 +32,11 @@ class Trend(NamedTuple):
         return self.growth <= self.bound
 
     def __str__(self) -> str:
-        found = "" if self.is_flat else ": TOO MUCH"
-        return f"{self.name}: mean {self.mean:.1f}, growth {self.growth:+.2f} of at most {self.bound:g}{found}"
+        verdict = "" if self.is_flat else ": TOO MUCH"
+        return (
+            f"{self.name}: mean {self.mean:.1f}, growth {self.growth:+.2f} of at most "
+            f"{self.bound:g}{verdict}"
+        )
 
 
 def slope(points: Sequence[Point]) -> float:
@@ -53,11 +59,11 @@ class Samples:
     def trends(self) -> list[Trend]:
         """Of everything that was measured often enough after the warm-up."""
         last = max(at for points in self.series.values() for at, _ in points)
-        found = []
+        judged = []
         for name, points in self.series.items():
             warm = [point for point in points if point[0] >= max(WARM_UP * last, WARM_UP_SECONDS)]
             if len(warm) >= SAMPLES_MIN:
                 mean = sum(value for _, value in warm) / len(warm)
                 growth = slope(warm) * (warm[-1][0] - warm[0][0])
-                found.append(Trend(name, mean, growth, self.bounds[name.partition(" ")[0]]))
-        return found
+                judged.append(Trend(name, mean, growth, self.bounds[name.partition(" ")[0]]))
+        return judged

@@ -1,6 +1,6 @@
-"""Runs one large workflow in a process of its own: `python -m tests.faults.sized SHAPE SIZE FOLDER`.
+"""`python -m tests.faults.sized SHAPE SIZE FOLDER`: runs one large workflow.
 
-Prints what it took as JSON. A process of its own, because the most memory that it ever had is what counts.
+Prints what it took as JSON. It is a process of its own, because its peak memory is measured.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def all_to_all(size: int) -> dict[str, Any]:
 
 def heavy(size: int) -> dict[str, Any]:
     """Outputs of so many MB, each passed on to the next node and to what comes out."""
-    made = {"id": "n0", "handler": "make", "config": {"size": size * 1_000_000}}
+    maker = {"id": "n0", "handler": "make", "config": {"size": size * 1_000_000}}
     passed = [
         {
             "id": f"n{n}",
@@ -64,11 +64,12 @@ def heavy(size: int) -> dict[str, Any]:
         }
         for n in (1, 2, 3)
     ]
-    return {"name": "large", "nodes": [made, *passed]}
+    return {"name": "large", "nodes": [maker, *passed]}
 
 
 SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
-    each.__name__: each for each in (wide, deep, layered, all_to_all, heavy)
+    make_document.__name__: make_document
+    for make_document in (wide, deep, layered, all_to_all, heavy)
 }
 
 

@@ -17,7 +17,8 @@ MANY = 16
 
 class Submitter:
     def __init__(self, session: aiohttp.ClientSession, addresses: Sequence[str]) -> None:
-        self._session, self._addresses = session, addresses
+        self._session = session
+        self._addresses = addresses
         self._room = asyncio.Semaphore(MANY)
         self.accepted: dict[str, dict[str, Any]] = {}
         self.by_key: dict[str, str] = {}
@@ -56,11 +57,11 @@ class Submitter:
             pass
         return ""
 
-    def assert_once(self, it: Plant) -> None:
+    def assert_once(self, plant: Plant) -> None:
         """One execution for each key, and it is the one that was answered."""
-        with it.connect() as connection:
+        with plant.connect() as connection:
             rows = connection.execute(
                 "SELECT labels::json ->> 'key', id FROM executions WHERE labels IS NOT NULL"
             )
-            found = sorted((str(key), str(name)) for key, name in rows.fetchall())
-        assert found == sorted(self.by_key.items())
+            stored = sorted((str(key), str(name)) for key, name in rows.fetchall())
+        assert stored == sorted(self.by_key.items())

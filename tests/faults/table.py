@@ -68,7 +68,10 @@ class Fault:
         self.figures.update(figures)
 
     def promises(self, limit_seconds: float, **seconds: float) -> None:
-        """Shows figures that have a promise; at full size a figure over it fails the row, in `make test` none does."""
+        """Shows figures that have a promised limit.
+
+        At full size a figure over its limit fails the row, in `make test` none does.
+        """
         self.figures.update(seconds)
         over = {name: value for name, value in seconds.items() if value > limit_seconds}
         assert not (self.is_full and over), f"promised are {limit_seconds:g} s: {over}"
@@ -93,7 +96,10 @@ class Row:
             f"{name.replace('_', ' ')} {_figure(value)}" for name, value in self.figures.items()
         )
         verdict = "yes" if self.is_green else "**NO**"
-        return f"| {self.family} | {self.done} | {verdict} | {self.seconds:.1f} | {self.seed} | {figures} |"
+        return (
+            f"| {self.family} | {self.done} | {verdict} | {self.seconds:.1f} | {self.seed} | "
+            f"{figures} |"
+        )
 
 
 def _figure(value: Figure) -> str:
@@ -109,8 +115,8 @@ def table(rows: Iterable[Row]) -> str:
 
 def missing(rows: Iterable[Row], wanted: Iterable[str] = FAMILIES) -> list[str]:
     """Families without a test that was run: as bad as a test that failed."""
-    shown = {row.family for row in rows}
-    return [family for family in wanted if family not in shown]
+    families = {row.family for row in rows}
+    return [family for family in wanted if family not in families]
 
 
 def page(before: str, rows: Sequence[Row]) -> str:

@@ -1,7 +1,9 @@
-"""A TCP proxy in threads of its own: it can fall silent without hanging up, and lead somewhere else.
+"""A TCP proxy in threads of its own.
+
+It can fall silent without hanging up, and can lead to another server.
 
 with TcpProxy(server.url) as proxy:
-    it.start("api", DATABASE=proxy.url)
+    plant.start("api", DATABASE=proxy.url)
     proxy.is_silent = True          # what is sent from now on goes nowhere; connections stay open
     proxy.lead_to(other.url)        # those that are open are cut, new ones lead there
 """
@@ -47,16 +49,16 @@ class TcpProxy:
         self.cut()
 
     def lead_to(self, url: str) -> None:
-        found = urlsplit(url)
-        self._target = (found.hostname or "", found.port or 0)
+        address = urlsplit(url)
+        self._target = (address.hostname or "", address.port or 0)
         self.cut()
 
     def cut(self) -> None:
         """Hang up on everybody."""
         with self._lock:
             doomed, self._open = self._open, set()
-        for each in doomed:
-            _close(each)
+        for connection in doomed:
+            _close(connection)
 
     def _accept(self) -> None:
         while not self._is_closed:
@@ -92,10 +94,10 @@ class TcpProxy:
                     break
                 if not self.is_silent:
                     target.sendall(data)
-        for each in (source, target):
+        for connection in (source, target):
             with self._lock:
-                self._open.discard(each)
-            _close(each)
+                self._open.discard(connection)
+            _close(connection)
 
 
 def _close(connection: socket.socket) -> None:

@@ -1,6 +1,9 @@
-"""Handlers that keep their worker from saying that it lives: a blocked loop, a held lock of Python's (G2, G5).
+"""Handlers that keep their worker from sending heartbeats (G2, G5).
 
-In `make test` the time after which a worker counts as dead is shorter; in `make faults` everything is as it is shipped.
+They block the event loop, or hold the GIL.
+
+In `make test` the time after which a worker counts as dead is shorter; in `make faults` everything
+is as it is shipped.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import pytest
 
 from penstock.orchestrator.reaper import DEAD_SECONDS
 from tests.acceptance import works
-from tests.acceptance.plant import Client, Plant, Role, plant
+from tests.acceptance.plant import Client, Plant, Role, open_plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.launching import launch
 from tests.faults.table import Fault
@@ -42,33 +45,39 @@ def _constants(fault: Fault, constants: dict[str, float]) -> dict[str, Any]:
     return {} if fault.is_full else {"constants": constants}
 
 
-async def _until_begun(it: Plant, *ids: str) -> None:
+async def _until_begun(plant: Plant, *ids: str) -> None:
     def have_begun() -> bool:
-        begun = {call.execution_id for call in it.calls() if call.event == "begun"}
+        begun = {call.execution_id for call in plant.calls() if call.event == "begun"}
         return begun.issuperset(ids)
 
     await until(have_begun, "they begin", seconds=60)
 
 
-async def _crowd(it: Plant, client: Client, queue: str, blocker: dict[str, Any]) -> str:
-    """Neighbours that may be tried once, in the hands of a worker, and then the one that they have to fear."""
+async def _crowd(plant: Plant, client: Client, queue: str, blocker: dict[str, Any]) -> str:
+    """Start neighbours that may be tried once, and then the one that they have to fear.
+
+    The neighbours are claimed by a worker by then.
+    """
     waiting = works.single(
         f"{queue}-neighbour", "work_pause", queue=queue, retry=ONCE, config={"until": "go"}
     )
-    await _until_begun(it, *await client.submit(waiting, NEIGHBOURS))
+    await _until_begun(plant, *await client.submit(waiting, NEIGHBOURS))
     (execution_id,) = await client.submit(blocker)
-    await _until_begun(it, execution_id)
+    await _until_begun(plant, execution_id)
     return execution_id
 
 
-def _seconds(it: Plant, execution_id: str) -> float:
+def _seconds(plant: Plant, execution_id: str) -> float:
     """From the beginning to the end of its only call."""
-    begun, done = (call.at for call in it.calls() if call.execution_id == execution_id)
+    begun, done = (call.at for call in plant.calls() if call.execution_id == execution_id)
     return done - begun
 
 
-async def _get_stuck(it: Plant, client: Client, worker: Role) -> None:
-    """One that blocks its worker's loop for ever: its node survives, though it may be tried only once."""
+async def _get_stuck(plant: Plant, client: Client, worker: Role) -> None:
+    """Run a handler that blocks its worker's loop for ever.
+
+    Its node survives, though it may be tried only once.
+    """
     document = works.single(
         "stuck",
         "work_block",
@@ -78,26 +87,26 @@ async def _get_stuck(it: Plant, client: Client, worker: Role) -> None:
         config={"seconds": 3600},
     )
     (execution_id,) = await client.submit(document)
-    await _until_begun(it, execution_id)
-    it.start("worker", "--queues", "stuck")
+    await _until_begun(plant, execution_id)
+    plant.start("worker", "--queues", "stuck")
     await client.until_ended(execution_id, seconds=90)
     assert "longer than any of its tasks may run" in worker.said()
     worker.kill()
 
 
 async def _outlast(
-    it: Plant, client: Client, documents: list[dict[str, Any]], workers: list[Role]
+    plant: Plant, client: Client, documents: list[dict[str, Any]], workers: list[Role]
 ) -> list[str]:
     blockers = await asyncio.gather(
-        _crowd(it, client, "blocked", documents[0]), _crowd(it, client, "held", documents[1])
+        _crowd(plant, client, "blocked", documents[0]), _crowd(plant, client, "held", documents[1])
     )
-    it.start("worker", "--queues", "blocked,held")  # whatever is lost, this one gets
+    plant.start("worker", "--queues", "blocked,held")  # whatever is lost, this one gets
     await until(lambda: "work_block" in workers[0].said(), "the log names it while it blocks")
     await until(
         lambda: "work_hold" in workers[1].said(), "the log names it while it holds the lock"
     )
     await client.until_ended(*blockers)
-    it.release("go")
+    plant.release("go")
     return list(blockers)
 
 
@@ -120,35 +129,35 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
         config={**config, "pattern": fault.is_full},
     )
 
-    async def main(it: Plant, workers: list[Role]) -> tuple[dict[str, Any], list[str]]:
-        async with it.client() as client:
+    async def main(plant: Plant, workers: list[Role]) -> tuple[dict[str, Any], list[str]]:
+        async with plant.client() as client:
             blockers, _ = await asyncio.gather(
-                _outlast(it, client, [blocking, holding], workers),
-                _get_stuck(it, client, workers[2]),
+                _outlast(plant, client, [blocking, holding], workers),
+                _get_stuck(plant, client, workers[2]),
             )
             await client.until_ended()
-            counts = await it.one("orchestrator").metrics()
+            counts = await plant.one("orchestrator").metrics()
             assert counts["tasks_lost_total"] == 1, "of the worker that is stuck"
             assert (await workers[0].metrics())["loop_blocked_total"] == 1
             return client.accepted, blockers
 
-    with plant() as it:
+    with open_plant() as plant:
         times = {} if fault.is_full else TIMES
-        roles = [launch(it, "orchestrator", {}, **times)]
+        roles = [launch(plant, "orchestrator", {}, **times)]
         for queue, constants in (("blocked", PATIENT), ("held", PATIENT), ("stuck", IMPATIENT)):
             roles.append(
-                launch(it, "worker", _constants(fault, constants), "--queues", queue, **times)
+                launch(plant, "worker", _constants(fault, constants), "--queues", queue, **times)
             )
         for role in roles:
             role.ready()
-        accepted, blockers = asyncio.run(main(it, roles[1:]))
-        verdict = judge(it, accepted).assert_guarantees()
+        accepted, blockers = asyncio.run(main(plant, roles[1:]))
+        verdict = judge(plant, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": 2 * (NEIGHBOURS + 1) + 1}
         lost = [name for name, stored in verdict.executions.items() if stored.runs["a"].attempt > 1]
         assert [accepted[name]["name"] for name in lost] == ["stuck"]
-        runs = Counter(call.execution_id for call in it.calls() if call.event == "begun")
+        runs = Counter(call.execution_id for call in plant.calls() if call.event == "begun")
         assert {count for name, count in runs.items() if name not in lost} == {1}
-        seconds = [_seconds(it, execution_id) for execution_id in blockers]
+        seconds = [_seconds(plant, execution_id) for execution_id in blockers]
         assert min(seconds) > limit, "the worker wasn't silent for long enough"
         for role, function in zip(roles[1:3], ("block", "hold"), strict=True):
             assert f"in {function}" in role.said(), "its stack isn't there"

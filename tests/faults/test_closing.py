@@ -1,6 +1,7 @@
-"""An engine that is closed while others start executions, in a process of its own: each start is answered or refused.
+"""An engine that is closed while other tasks start executions.
 
-What was answered runs, in this life of the process or in the next. Nobody waits for ever.
+It is in a process of its own, and each start is answered or refused. What was answered runs, in
+this life of the process or in the next. Nobody waits for ever.
 """
 
 from __future__ import annotations

@@ -118,7 +118,9 @@ def _written() -> Iterator[tuple[bytes, bool]]:
 def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored(
     fault: Fault, api: Caller
 ) -> None:
-    before, refused, documents = api.count(), Counter[int](), list(_written())
+    before = api.count()
+    refused = Counter[int]()
+    documents = list(_written())
     for path in DOCUMENT_PATHS[:2]:
         for data, has_path in documents:
             answer = send(api, path, data)
@@ -128,10 +130,10 @@ def test_whatever_is_no_document_is_refused_with_its_place_and_nothing_is_stored
             assert not has_path or any(map(_has_path, problems)), (path, data[:100], answer)
             refused[answer.status] += 1
     assert api.count() == before
-    shown: dict[str, int] = {
+    figures: dict[str, int] = {
         f"answered_{status}": count for status, count in sorted(refused.items())
     }
-    fault.shows(documents=len(documents), sent=refused.total(), **shown, answered_5xx=0, stored=0)
+    fault.shows(documents=len(documents), sent=refused.total(), **figures, answered_5xx=0, stored=0)
 
 
 def _has_path(problem: dict[str, Any]) -> bool:
@@ -151,7 +153,7 @@ def _spoilt(choose: random.Random) -> Any:
     """The good document, with something else in one to three of its places."""
     document = json.loads(json.dumps(GOOD))
     for _ in range(choose.randint(1, 3)):
-        path = choose.choice([each for each in _paths(document) if each])
+        path = choose.choice([candidate for candidate in _paths(document) if candidate])
         inner = document
         for key in path[:-1]:
             inner = inner[key]
@@ -160,9 +162,8 @@ def _spoilt(choose: random.Random) -> Any:
                 path[-1]
             )
         else:
-            inner[path[-1]] = copy.deepcopy(
-                choose.choice(HOSTILE)
-            )  # or one may come to stand in itself
+            # or one may come to stand in itself
+            inner[path[-1]] = copy.deepcopy(choose.choice(HOSTILE))
     return document
 
 

@@ -1,4 +1,7 @@
-"""The embedded engine is killed at every point where it writes: before it, and after it (G1, G2, G4)."""
+"""The embedded engine is killed at every point where it writes (G1, G2, G4).
+
+Before the write, and after it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ from tests.faults.table import Fault
 
 MODE = "be_killed_at_a_point"
 PASSINGS = (1, 3, 8)
-"""The first is at the start of a life, where it takes up what the last one left; the others are in
-the middle.
+"""On which passing of a point the process is killed.
+
+The first is at the start of a life, which takes up what the last one left; the others are later.
 """
 EXECUTIONS_PER_LIFE = 30
 

@@ -157,11 +157,11 @@ def replace(path: Path) -> None:
 
 def replace_everything(path: Path) -> None:
     """As somebody does who restores a backup without stopping the service."""
-    for each in path.parent.glob("store.db*"):
-        if each.is_file():
-            content = each.read_bytes()
-            each.unlink()
-            each.write_bytes(content)
+    for file in path.parent.glob("store.db*"):
+        if file.is_file():
+            content = file.read_bytes()
+            file.unlink()
+            file.write_bytes(content)
 
 
 def move(path: Path) -> None:
@@ -358,13 +358,16 @@ def test_what_a_killed_process_left_is_found_by_every_name_of_the_file(
     other = way(path)
     asyncio.run(look(other))
     asyncio.run(look(path))
-    assert [each.name for each in tmp_path.rglob("*.blobs")] == ["store.db.blobs"]
+    assert [folder.name for folder in tmp_path.rglob("*.blobs")] == ["store.db.blobs"]
 
 
 def test_a_second_store_on_the_file_in_one_process_leaves_the_locks_of_the_first(
     tmp_path: Path,
 ) -> None:
-    """Closing any descriptor of a file ends all POSIX locks that a process has on it, SQLite's too."""
+    """Closing any descriptor of a file ends all POSIX locks of the process on it.
+
+    SQLite's too.
+    """
     path = tmp_path / "store.db"
     program = (
         "import sqlite3, sys; sqlite3.connect(sys.argv[1]).execute('SELECT * FROM meta').fetchall()"
@@ -399,8 +402,8 @@ def test_a_file_that_is_replaced_while_it_is_being_locked_is_not_taken_for_the_n
     asyncio.run(SqliteStores(other).close())
     real_open = os.open
 
-    def open_and_replace(name: Path, *more: int) -> int:
-        file = real_open(name, *more)
+    def open_and_replace(name: Path, *flags: int) -> int:
+        file = real_open(name, *flags)
         if name == path and other.exists():
             other.rename(path)
         return file

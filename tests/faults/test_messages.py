@@ -1,4 +1,7 @@
-"""Messages that come ten times, in any order, results before "started", and wake-ups that never come (G2, G4, G5)."""
+"""Messages that come ten times and in any order (G2, G4, G5).
+
+Also results before "started", and wake-ups that never come.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ import pytest
 from penstock.stores.redis.waking import BLOCK_SECONDS
 from tests.acceptance import works
 from tests.acceptance.outside import wrong_attempts
-from tests.acceptance.plant import Client, Plant, pass_time, plant
+from tests.acceptance.plant import Client, Plant, open_plant, pass_time
 from tests.acceptance.plant_judge import Verdict, judge, left_in_redis
 from tests.faults.meddling import Deafener, Repeater
 from tests.faults.submitting import Submitter
@@ -37,20 +40,21 @@ MARGIN_SECONDS = 5.0
     "messages", "every message of every role ×10 and shuffled, each result before its “started”"
 )
 def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
-    async def main(it: Plant, stack: AsyncExitStack) -> tuple[Verdict, list[Repeater]]:
+    async def main(plant: Plant, stack: AsyncExitStack) -> tuple[Verdict, list[Repeater]]:
         session = await stack.enter_async_context(
             aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30))
         )
         kinds = ("orchestrator", "orchestrator", "worker", "worker", "api")
         every = [
-            await stack.enter_async_context(Repeater(it.redis.url, fault.choices())) for _ in kinds
+            await stack.enter_async_context(Repeater(plant.redis.url, fault.choices()))
+            for _ in kinds
         ]
         roles = [
-            it.start(kind, ready=False, STORE=each.url)[0]
-            for kind, each in zip(kinds, every, strict=True)
+            plant.start(kind, ready=False, STORE=proxy.url)[0]
+            for kind, proxy in zip(kinds, every, strict=True)
         ]
         ready = [await asyncio.to_thread(role.ready) for role in roles]
-        client = await stack.enter_async_context(it.client())
+        client = await stack.enter_async_context(plant.client())
         submitter = Submitter(session, ready[-1:])
         await submitter.submit(DOCUMENTS * fault.size(short=4, full=150))
         count = fault.size(short=3, full=50)
@@ -59,26 +63,30 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
             submitter, ready[-1], session, count, "pause", "resume"
         )
         await client.until_ended(*submitter.accepted, *cancelled, *paused, seconds=END_SECONDS)
-        for each in every:
-            await each.drain()
-        await until(lambda: not left_in_redis(it), "all of it has been read", seconds=60)
-        verdict = await asyncio.to_thread(lambda: judge(it, submitter.accepted).assert_guarantees())
-        whole = {name: each for name, each in submitter.accepted.items() if name not in cancelled}
+        for proxy in every:
+            await proxy.drain()
+        await until(lambda: not left_in_redis(plant), "all of it has been read", seconds=60)
+        verdict = await asyncio.to_thread(
+            lambda: judge(plant, submitter.accepted).assert_guarantees()
+        )
+        whole = {
+            name: document for name, document in submitter.accepted.items() if name not in cancelled
+        }
         assert wrong_attempts(verdict, whole) == [], (
             "a failure that came again counted for another attempt"
         )
         return verdict, every
 
-    async def run(it: Plant) -> tuple[Verdict, list[Repeater]]:
+    async def run(plant: Plant) -> tuple[Verdict, list[Repeater]]:
         async with AsyncExitStack() as stack:
-            return await main(it, stack)
+            return await main(plant, stack)
 
-    with plant() as it:
-        verdict, every = asyncio.run(run(it))
+    with open_plant() as plant:
+        verdict, every = asyncio.run(run(plant))
         messages, copies = (
-            sum(getattr(each, what) for each in every) for what in ("messages", "copies")
+            sum(getattr(proxy, what) for proxy in every) for what in ("messages", "copies")
         )
-        overtaken = sum(each.overtaken for each in every)
+        overtaken = sum(proxy.overtaken for proxy in every)
         assert copies > 8 * messages > 0  # the last ones may come while they are counted
         assert overtaken > 0, "no task took long enough to say that it has started"
         outcomes = sum(len(stored.runs) for stored in verdict.executions.values())
@@ -126,28 +134,28 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
             await client.submit(works.single("one", "work_note"), 10)
             await pass_time(0.5)
 
-    async def main(it: Plant) -> tuple[Verdict, int]:
+    async def main(plant: Plant) -> tuple[Verdict, int]:
         async with AsyncExitStack() as stack:
             kinds = ("orchestrator", "worker", "worker")
             every = [
-                await stack.enter_async_context(Deafener(it.redis.url, fault.choices()))
+                await stack.enter_async_context(Deafener(plant.redis.url, fault.choices()))
                 for _ in kinds
             ]
-            for kind, each in zip(kinds, every, strict=True):
-                it.start(kind, ready=False, STORE=each.url)
-            for role in it.roles:
+            for kind, proxy in zip(kinds, every, strict=True):
+                plant.start(kind, ready=False, STORE=proxy.url)
+            for role in plant.roles:
                 await asyncio.to_thread(role.ready)
-            client = await stack.enter_async_context(it.client())
-            await it.until_owned()
+            client = await stack.enter_async_context(plant.client())
+            await plant.until_owned()
             await submit(client)
             await client.until_ended(seconds=END_SECONDS)
             verdict = await asyncio.to_thread(
-                lambda: judge(it, client.accepted).assert_guarantees()
+                lambda: judge(plant, client.accepted).assert_guarantees()
             )
-            return verdict, sum(each.dropped for each in every)
+            return verdict, sum(proxy.dropped for proxy in every)
 
-    with plant() as it:
-        verdict, dropped = asyncio.run(main(it))
+    with open_plant() as plant:
+        verdict, dropped = asyncio.run(main(plant))
         assert dropped > 0
         waits = sorted(_waited(stored) for stored in verdict.executions.values())
         p99 = waits[int(0.99 * len(waits))]

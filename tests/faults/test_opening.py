@@ -1,4 +1,7 @@
-"""A store is killed, or has no room, while it is opened, upgraded or closed; it opens again, with everything (G1)."""
+"""A store is killed, or has no room, while it is opened, upgraded or closed (G1).
+
+It opens again, with everything.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from tests.faults.table import Fault
 @pytest.mark.timeout(240)
 @pytest.mark.fault(
     "opening",
-    "kill -9 at each step while a SQLite file is made, opened, upgraded or closed; opened on a full disk",
+    "kill -9 at each step while a SQLite file is made, opened, upgraded or closed; opened on a "
+    "full disk",
 )
 def test_no_step_of_opening_or_closing_a_file_is_a_bad_moment_to_die(
     fault: Fault, tmp_path: Path
@@ -32,14 +36,14 @@ def test_no_step_of_opening_or_closing_a_file_is_a_bad_moment_to_die(
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    shown = json.loads(done.stdout)
-    assert shown["problems"] == [], done.stderr
-    assert shown["kills"] >= shown["points"] > 0
-    assert shown["refusals"] > 0, "no file was ever too small"
+    report = json.loads(done.stdout)
+    assert report["problems"] == [], done.stderr
+    assert report["kills"] >= report["points"] > 0
+    assert report["refusals"] > 0, "no file was ever too small"
     fault.shows(
-        points=shown["points"],
-        kills=shown["kills"],
-        full_disks=shown["refusals"],
+        points=report["points"],
+        kills=report["kills"],
+        full_disks=report["refusals"],
         lost=0,
         problems=0,
     )

@@ -1,4 +1,7 @@
-"""Many workers hold many long tasks, and one of them is dead: on a real Redis, with the real reaper (G5)."""
+"""Many workers have many long tasks, and one of them is dead (G5).
+
+On a real Redis, with the real reaper.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +35,11 @@ async def _hand_out(stores: StoresUnderTest, count: int) -> list[Task]:
 
 async def _beat(stores: StoresUnderTest, claimed: dict[str, list[Task]]) -> int:
     """All that live say so. Answers how many tasks they are told that they have lost."""
-    gone = [
-        await stores.queue.heartbeat(worker, ECHO, [stop(each) for each in tasks])
+    answers = [
+        await stores.queue.heartbeat(worker, ECHO, [stop(claimed_task) for claimed_task in tasks])
         for worker, tasks in claimed.items()
     ]
-    return sum(map(len, gone))
+    return sum(map(len, answers))
 
 
 @pytest.mark.fault("reaping", "10,000 live long tasks and one dead, on Redis")

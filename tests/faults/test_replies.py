@@ -1,7 +1,9 @@
-"""Calls of a store that are done and not answered, or done when their caller has long read again (G1, G2, G4).
+"""Store calls that are done and not answered, or done late (G1, G2, G4).
 
-Every role talks to Redis and PostgreSQL through a proxy of its own, which cuts its connections in the middle of calls;
-the judge asks the servers themselves.
+A late call is done when its caller has long read again.
+
+Every role talks to Redis and PostgreSQL through a proxy of its own, which cuts its connections in
+the middle of calls; the judge asks the servers themselves.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import aiohttp
 import pytest
 
 from tests.acceptance import works
-from tests.acceptance.plant import Plant, plant
+from tests.acceptance.plant import Plant, open_plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.proxies import PostgresProxy, RedisProxy
 from tests.faults.submitting import Submitter
@@ -24,8 +26,9 @@ from tests.waiting import until
 
 ROLES = ("orchestrator", "orchestrator", "worker", "worker", "api")
 END_SECONDS = (90, 180)
-"""In `make test`, and in `make faults`, where there is more to do and one call in ten breaks a
-connection.
+"""How long until all has ended, in `make test` and in `make faults`.
+
+In `make faults` there is more to do, and one call in ten breaks a connection.
 """
 DOCUMENTS = [
     works.diamond(),
@@ -40,8 +43,10 @@ DOCUMENTS = [
 class Proxies:
     """One of each kind for each role, and the roles behind them."""
 
-    def __init__(self, it: Plant, stack: AsyncExitStack, choose: random.Random) -> None:
-        self._plant, self._stack, self._choose = it, stack, choose
+    def __init__(self, plant: Plant, stack: AsyncExitStack, choose: random.Random) -> None:
+        self._plant = plant
+        self._stack = stack
+        self._choose = choose
         self.redis: list[RedisProxy] = []
         self.postgres: list[PostgresProxy] = []
 
@@ -77,36 +82,38 @@ class Proxies:
 def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None:
     shares = (0.01, 0.03, 0.1) if fault.is_full else (0.03,)
 
-    async def main(it: Plant) -> tuple[Submitter, Proxies]:
+    async def main(plant: Plant) -> tuple[Submitter, Proxies]:
         async with AsyncExitStack() as stack:
             session = await stack.enter_async_context(
                 aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30))
             )
-            proxies = Proxies(it, stack, fault.choices())
+            proxies = Proxies(plant, stack, fault.choices())
             submitter = Submitter(session, await proxies.start())
-            client = await stack.enter_async_context(it.client())
+            client = await stack.enter_async_context(plant.client())
             for share in shares:
                 proxies.strike(share)
                 await submitter.submit(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")
                 await client.until_ended(*submitter.accepted, seconds=fault.size(*END_SECONDS))
             proxies.strike(0.0)
             await until(
-                lambda: None not in it.owners(), "all partitions have owners again", seconds=60
+                lambda: None not in plant.owners(), "all partitions have owners again", seconds=60
             )
             client.accepted.update(submitter.accepted)
-            return submitter, await _assert_guarantees(it, client, submitter, proxies)
+            return submitter, await _assert_guarantees(plant, client, submitter, proxies)
 
     async def _assert_guarantees(
-        it: Plant, client: Any, submitter: Submitter, proxies: Proxies
+        plant: Plant, client: Any, submitter: Submitter, proxies: Proxies
     ) -> Proxies:
         """The judge waits for what is left over: the roles must be there while it does."""
-        verdict = await asyncio.to_thread(lambda: judge(it, submitter.accepted).assert_guarantees())
+        verdict = await asyncio.to_thread(
+            lambda: judge(plant, submitter.accepted).assert_guarantees()
+        )
         fault.shows(executions=len(verdict.executions), redelivered=verdict.redelivered())
         return proxies
 
-    with plant() as it:
-        submitter, proxies = asyncio.run(main(it))
-        submitter.assert_once(it)
+    with open_plant() as plant:
+        submitter, proxies = asyncio.run(main(plant))
+        submitter.assert_once(plant)
         counts = {
             "calls": proxies.count(proxies.redis, "calls"),
             "unanswered": proxies.count(proxies.redis, "unanswered"),
@@ -122,6 +129,6 @@ def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None
             **counts,
             late_commits=late_commits,
             repeated=submitter.repeated,
-            fenced=it.fenced,
+            fenced=plant.fenced,
             violations=0,
         )

@@ -13,8 +13,8 @@ def _trend(*values: float) -> bool:
     samples = Samples({"MB": 10})
     for number, value in enumerate(values):
         samples.take(30.0 * number, {"MB of a worker": value})
-    (found,) = samples.trends()
-    return found.is_flat
+    (trend,) = samples.trends()
+    return trend.is_flat
 
 
 def test_the_slope_of_a_line_is_the_line_s() -> None:

@@ -1,4 +1,7 @@
-"""Secrets and forbidden addresses in a plant of real processes, searched for where they must not be (G7)."""
+"""Secrets and forbidden addresses in a plant of real processes (G7).
+
+They are searched for where they must not be.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 
 from tests.acceptance import works
 from tests.acceptance.outside import begin
-from tests.acceptance.plant import Client, Plant, plant
+from tests.acceptance.plant import Client, Plant, open_plant
 from tests.faults.launching import HANDLERS
 from tests.faults.table import Fault
 
@@ -56,21 +59,21 @@ def _telling(name: str, *, fails: bool) -> dict[str, Any]:
 async def _answers(address: str, names: list[str]) -> str:
     """All that the API has to say."""
     paths = [
-        f"/executions/{name}{more}"
+        f"/executions/{name}{suffix}"
         for name in names
-        for more in ("", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs")
+        for suffix in ("", "/results", "/history", "/graph", "/nodes/a", "/nodes/a/logs")
     ]
     paths += ["/executions", "/dead-letters", "/workflows/telling", "/workers", "/audit"]
     async with aiohttp.ClientSession() as session:
-        found = []
+        answers = []
         for path in paths:
             async with session.get(f"{address}/api/v1{path}") as answer:
-                found.append(await answer.text())
-    return "\n".join(found)
+                answers.append(await answer.text())
+    return "\n".join(answers)
 
 
-def _in_redis(it: Plant) -> Iterator[bytes]:
-    with it.connect_redis() as link:
+def _in_redis(plant: Plant) -> Iterator[bytes]:
+    with plant.connect_redis() as link:
         for key in link.scan_iter(count=1000):
             yield key
             yield link.dump(key) or b""  # short values stand in it as they are
@@ -87,15 +90,15 @@ def _in_redis(it: Plant) -> Iterator[bytes]:
                 yield repr(link.lrange(key, 0, -1)).encode()
 
 
-def _in_postgres(it: Plant) -> Iterator[bytes]:
-    with it.connect() as connection:
+def _in_postgres(plant: Plant) -> Iterator[bytes]:
+    with plant.connect() as connection:
         tables = connection.execute(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
         )
         for (table,) in tables.fetchall():
             for row in connection.execute(f"TABLE {table}".encode()).fetchall():
                 yield b"\n".join(
-                    each if isinstance(each, bytes) else str(each).encode() for each in row
+                    value if isinstance(value, bytes) else str(value).encode() for value in row
                 )
 
 
@@ -103,8 +106,8 @@ def _in_postgres(it: Plant) -> Iterator[bytes]:
     "security", "a secret that its handler logs, reports, answers with and fails with"
 )
 def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None:
-    async def main(it: Plant, address: str) -> str:
-        async with it.client() as client:
+    async def main(plant: Plant, address: str) -> str:
+        async with plant.client() as client:
             names = await client.submit(
                 _telling("telling", fails=False), fault.size(short=2, full=50)
             )
@@ -114,15 +117,17 @@ def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None
             await client.until_ended()
             return await _answers(address, names)
 
-    with plant() as it:
-        it.start("worker", *HANDLERS, ready=False, SECRET_TOKEN=CANARY)
-        (api,) = begin(it, orchestrators=1, workers=0, apis=1)
-        answers = asyncio.run(main(it, api.address))
-        said = "\n".join(role.said() for role in it.roles)
+    with open_plant() as plant:
+        plant.start("worker", *HANDLERS, ready=False, SECRET_TOKEN=CANARY)
+        (api,) = begin(plant, orchestrators=1, workers=0, apis=1)
+        answers = asyncio.run(main(plant, api.address))
+        said = "\n".join(role.said() for role in plant.roles)
         data_by_source = {
-            "API": answers.encode(), "logs": said.encode(), "Redis": b"\n".join(_in_redis(it)),
-            "PostgreSQL": b"\n".join(_in_postgres(it)),
-        }  # fmt: skip
+            "API": answers.encode(),
+            "logs": said.encode(),
+            "Redis": b"\n".join(_in_redis(plant)),
+            "PostgreSQL": b"\n".join(_in_postgres(plant)),
+        }
         assert b"***" in data_by_source["API"], "the handler didn't tell anything"
         assert "the token is ***" in said
         assert [where for where, data in data_by_source.items() if CANARY.encode() in data] == []
@@ -160,14 +165,14 @@ def test_a_worker_calls_no_forbidden_address_however_it_is_written(fault: Fault)
         calls += 1
         writer.close()
 
-    async def main(it: Plant) -> int:
+    async def main(plant: Plant) -> int:
         server = await asyncio.start_server(count, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        async with server, it.client() as client:
+        async with server, plant.client() as client:
             return await _refused(client, [*(f"http://{host}:{port}/" for host in HOSTS), *SCHEMES])
 
-    with plant() as it:
-        begin(it, orchestrators=1, workers=1)
-        refused = asyncio.run(main(it))
+    with open_plant() as plant:
+        begin(plant, orchestrators=1, workers=1)
+        refused = asyncio.run(main(plant))
         assert calls == 0
         fault.shows(addresses=len(HOSTS), schemes=len(SCHEMES), refused=refused, connections=calls)

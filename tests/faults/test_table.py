@@ -31,9 +31,7 @@ def test_a_family_that_nobody_tried_is_missing() -> None:
     assert missing([_row(family) for family in FAMILIES if family != "time"]) == ["time"]
 
 
-def test_a_page_keeps_what_stands_around_its_table_and_the_rows_of_families_that_were_not_run() -> (
-    None
-):
+def test_a_page_keeps_the_text_around_its_table_and_rows_of_families_not_run() -> None:
     first = page(f"# Faults\n\n{BEGIN}\n{END}\nAnd more.\n", [_row("zombies"), _row("soak")])
     second = page(first, [_row("zombies", is_green=False), _row("processes")])
     assert second.startswith(f"# Faults\n\n{BEGIN}\n| family")

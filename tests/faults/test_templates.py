@@ -1,4 +1,7 @@
-"""References on a real engine: data comes through as it was, whatever it looks like, and nothing is evaluated (G7)."""
+"""References on a real engine (G7).
+
+Data comes through as it was, whatever it looks like, and nothing is evaluated.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from penstock.worker.registry import Handler, Registry
 from tests.acceptance import works
 from tests.acceptance.judge import judge as judge_file
 from tests.acceptance.outside import begin, wrong_attempts
-from tests.acceptance.plant import Plant, pass_time, plant
+from tests.acceptance.plant import Plant, open_plant, pass_time
 from tests.acceptance.plant_judge import judge
 from tests.faults.launching import launch
 from tests.faults.submitting import Submitter
@@ -49,19 +49,21 @@ DOCUMENTS = [
 """Everything that waits for a time: retries, time-outs of attempts, of queues and of executions."""
 
 
-async def _order(it: Plant, address: str, count: int) -> dict[str, dict[str, Any]]:
+async def _order(plant: Plant, address: str, count: int) -> dict[str, dict[str, Any]]:
     """Some before the clocks jump, some while they do, some afterwards."""
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session,
-        it.client() as client,
+        plant.client() as client,
     ):
         submitter = Submitter(session, [address])
         for number in range(count):
             await submitter.submit(DOCUMENTS * 5, f"round {number}")
             if number == count // 2:
-                (it.folder / JUMP).touch()
+                (plant.folder / JUMP).touch()
             await pass_time(0.5)
-        it.one("orchestrator").kill()  # what it has set by its own clock is for the other one now
+        plant.one(
+            "orchestrator"
+        ).kill()  # what it has set by its own clock is for the other one now
         await client.until_ended(*submitter.accepted, seconds=60)
         return submitter.accepted
 
@@ -73,16 +75,16 @@ async def _order(it: Plant, address: str, count: int) -> dict[str, dict[str, Any
     "the clocks of an orchestrator, a worker and an API an hour wrong, or jumping by an hour",
 )
 def test_a_clock_that_is_an_hour_wrong_fails_nothing(fault: Fault, sign: int) -> None:
-    with plant() as it:
+    with open_plant() as plant:
         wrong = [
-            launch(it, kind, {"clock_seconds": sign * HOUR}) for kind in ("orchestrator", "api")
+            launch(plant, kind, {"clock_seconds": sign * HOUR}) for kind in ("orchestrator", "api")
         ]
-        jumping = {"clock_seconds": sign * HOUR, "clock_file": str(it.folder / JUMP)}
-        wrong += [launch(it, "worker", jumping)]
-        it.staff(orchestrators=1, workers=1)
-        asyncio.run(it.until_owned(2))
-        accepted = asyncio.run(_order(it, wrong[1].address, fault.size(short=3, full=20)))
-        verdict = judge(it, accepted).assert_guarantees()
+        jumping = {"clock_seconds": sign * HOUR, "clock_file": str(plant.folder / JUMP)}
+        wrong += [launch(plant, "worker", jumping)]
+        plant.staff(orchestrators=1, workers=1)
+        asyncio.run(plant.until_owned(2))
+        accepted = asyncio.run(_order(plant, wrong[1].address, fault.size(short=3, full=20)))
+        verdict = judge(plant, accepted).assert_guarantees()
         assert verdict.states() == {"COMPLETED": len(accepted)}
         assert [role for role in wrong if "the clock is moved" not in role.said()] == [], (
             "no clock was wrong"
@@ -160,20 +162,25 @@ def _race(seconds: float) -> dict[str, Any]:
     )
 
 
-def _completed(it: Plant, ids: list[str]) -> int:
+def _completed(plant: Plant, ids: list[str]) -> int:
     statement = "SELECT count(*) FROM executions WHERE state = 'COMPLETED' AND id = ANY(%s)"
-    with it.connect() as connection:
+    with plant.connect() as connection:
         return int(connection.execute(statement, (ids,)).fetchall()[0][0])
 
 
-async def _races(it: Plant, batches: int, each: int) -> dict[str, dict[str, Any]]:
-    """Where both come at once isn't known beforehand: it is felt for, and then met again and again."""
-    seconds, step, before = TIMEOUT_SECONDS, 0.008, 0
-    async with it.client() as client:
+async def _races(plant: Plant, batches: int, batch_size: int) -> dict[str, dict[str, Any]]:
+    """Both come at once at a time that isn't known beforehand.
+
+    The test searches for it, and then hits it again and again.
+    """
+    seconds = TIMEOUT_SECONDS
+    step = 0.008
+    before = 0
+    async with plant.client() as client:
         for _ in range(batches):
-            ids = await client.submit(_race(seconds), each)
+            ids = await client.submit(_race(seconds), batch_size)
             await client.until_ended(*ids)
-            direction = 1 if _completed(it, ids) > each / 2 else -1
+            direction = 1 if _completed(plant, ids) > batch_size / 2 else -1
             if before and direction != before:
                 step = max(step / 2, 0.0005)
             seconds, before = max(0.01, seconds + direction * step), direction
@@ -183,12 +190,12 @@ async def _races(it: Plant, batches: int, each: int) -> dict[str, dict[str, Any]
 @pytest.mark.timeout(300)
 @pytest.mark.fault("time", "a time-out and a result within 1 ms of each other")
 def test_of_a_time_out_and_a_result_at_once_one_is_recorded(fault: Fault) -> None:
-    with plant() as it:
-        begin(it, orchestrators=2, workers=2)
+    with open_plant() as plant:
+        begin(plant, orchestrators=2, workers=2)
         accepted = asyncio.run(
-            _races(it, fault.size(short=12, full=50), fault.size(short=10, full=20))
+            _races(plant, fault.size(short=12, full=50), fault.size(short=10, full=20))
         )
-        verdict = judge(it, accepted).assert_guarantees()
+        verdict = judge(plant, accepted).assert_guarantees()
         states = verdict.states()
         assert set(states) == {"COMPLETED", "FAILED"}, "one of them always came first"
         assert len(verdict.dead_letters) == states["FAILED"], (

@@ -1,7 +1,9 @@
-"""Somebody who asks an API for everything that it writes, and asks another one when the first is gone.
+"""A client that calls every route that writes.
 
-A call that was cut off is made again, as a good client does: with the same key where there is one. So a repeated call
-may find that the first was heard.
+It calls another API process when the first is gone.
+
+A call that was cut off is made again, as a good client does: with the same key where there is one.
+So a repeated call may find that the first was heard.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ class Tour:
     """On a machine that has too much to do, an answer may also be that it can't be done now."""
 
     def __init__(self, session: aiohttp.ClientSession, name: str, first: str, second: str) -> None:
-        self._session, self._name, self._address, self._second = session, name, first, second
+        self._session = session
+        self._name = name
+        self._address = first
+        self._second = second
         self.accepted: dict[str, dict[str, Any]] = {}
         self.keys: dict[str, str] = {}
         """By idempotency key, the id that it was answered with."""
@@ -41,24 +46,24 @@ class Tour:
         await self._retry(await self._start("dying", {"definition": FAILING}, FAILING))
         await self._call("DELETE", "/workflows/tour/aliases/stable", may=(204, 404))
         await self._call("DELETE", "/workflows/tour", may=(204, 404))
-        made = await self._call(
+        answer = await self._call(
             "POST", "/keys", {"name": self._name, "scopes": ["read"]}, may=(201,)
         )
-        await self._call("DELETE", f"/keys/{made.body['id']}", may=(204, 404))
+        await self._call("DELETE", f"/keys/{answer.body['id']}", may=(204, 404))
 
     async def _store(self) -> None:
-        made = await self._call("POST", "/workflows", FLOW, may=(200, 201))
-        version = {"version": made.body["version"]}
+        answer = await self._call("POST", "/workflows", FLOW, may=(200, 201))
+        version = {"version": answer.body["version"]}
         await self._call("PUT", "/workflows/tour/aliases/stable", version, may=(200,))
         await self._start("tour", {"workflow": "tour@stable"}, FLOW)
 
     async def _start(self, what: str, order: dict[str, Any], document: dict[str, Any]) -> str:
         key = f"{self._name} {what}"
         body = {**order, "labels": {"key": key}}
-        made = await self._call(
+        answer = await self._call(
             "POST", "/executions", body, may=(201,), headers={"Idempotency-Key": key}
         )
-        name = self.keys[key] = str(made.body["execution_id"])
+        name = self.keys[key] = str(answer.body["execution_id"])
         self.accepted[name] = document
         return name
 
@@ -67,15 +72,15 @@ class Tour:
             await self._call("POST", f"/executions/{name}/{request}", {}, may=(202, 409))
 
     async def _trigger(self) -> None:
-        made = await self._call("POST", "/workflow", WAITING, may=(201,))
-        name = str(made.body["execution_id"])
+        answer = await self._call("POST", "/workflow", WAITING, may=(201,))
+        name = str(answer.body["execution_id"])
         await self._call("POST", f"/workflow/trigger/{name}", {}, may=(200, 409))
         self.accepted[name] = WAITING
 
     async def _retry(self, failing: str) -> None:
         async def dead_letters() -> list[dict[str, Any]]:
-            found = await self._call("GET", f"/dead-letters?execution_id={failing}", may=(200,))
-            return list(found.body["items"])
+            answer = await self._call("GET", f"/dead-letters?execution_id={failing}", may=(200,))
+            return list(answer.body["items"])
 
         (dead_letter,) = await until(dead_letters, "the dead letter is there", seconds=60)
         again = await self._call("POST", f"/dead-letters/{dead_letter['id']}/retry", may=(201, 409))
@@ -83,12 +88,12 @@ class Tour:
             self.accepted[again.body["execution_id"]] = FAILING
 
     async def _call(
-        self, method: str, path: str, body: Any = None, *, may: Collection[int], **more: Any
+        self, method: str, path: str, body: Any = None, *, may: Collection[int], **options: Any
     ) -> Answer:
         while True:
             try:
                 url = f"{self._address}/api/v1{path}"
-                async with self._session.request(method, url, json=body, **more) as response:
+                async with self._session.request(method, url, json=body, **options) as response:
                     answer = Answer(
                         response.status, response.headers, await response.json(content_type=None)
                     )

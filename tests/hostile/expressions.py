@@ -29,24 +29,53 @@ class Hostile(NamedTuple):
 
 CONDITIONS = [
     Hostile("a pattern of nested counts", f"input.s.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT}),
-    Hostile("the same many times", "||".join([f"input.s.matches('{NESTED_COUNTS}z')"] * 80), {"s": LONG_TEXT}),
-    Hostile("a pattern from the input", "input.s.matches(input.p)", {"s": LONG_TEXT, "p": NESTED_COUNTS}),
+    Hostile(
+        "the same many times",
+        "||".join([f"input.s.matches('{NESTED_COUNTS}z')"] * 80),
+        {"s": LONG_TEXT},
+    ),
+    Hostile(
+        "a pattern from the input", "input.s.matches(input.p)", {"s": LONG_TEXT, "p": NESTED_COUNTS}
+    ),
     Hostile("a pattern as a function", f"matches(input.s, r'{NESTED_COUNTS}')", {"s": LONG_TEXT}),
-    Hostile("classes of characters", r"input.s.matches(r'((\pL{1,30}){1,30}){1,10}!')", {"s": LONG_TEXT}),
-    Hostile("a pattern of 2 MB", "input.s.matches(input.p)", {"s": LONG_TEXT, "p": "(a?)" * 500_000}),
-    Hostile("a pattern for each item", f"input.l.all(x, x.matches('{NESTED_COUNTS}'))", {"l": [LONG_TEXT] * 8}),
-    Hostile("text in a list, again and again", "input.l.map(x, input.s + input.s) == []",
-            {"l": [1] * 9000, "s": LONG_TEXT}),
+    Hostile(
+        "classes of characters", r"input.s.matches(r'((\pL{1,30}){1,30}){1,10}!')", {"s": LONG_TEXT}
+    ),
+    Hostile(
+        "a pattern of 2 MB", "input.s.matches(input.p)", {"s": LONG_TEXT, "p": "(a?)" * 500_000}
+    ),
+    Hostile(
+        "a pattern for each item",
+        f"input.l.all(x, x.matches('{NESTED_COUNTS}'))",
+        {"l": [LONG_TEXT] * 8},
+    ),
+    Hostile(
+        "text in a list, again and again",
+        "input.l.map(x, input.s + input.s) == []",
+        {"l": [1] * 9000, "s": LONG_TEXT},
+    ),
     Hostile("sums of text", "+".join(["input.s"] * 30) + " == ''", {"s": LONG_TEXT * 2}),
     Hostile("lists of lists", "[" + ",".join(["input.v"] * 400) + "] == [1]", {"v": MANY_VALUES}),
-    Hostile("membership for each item", "input.l.all(x, !(2 in input.v))", {"l": [1] * 9000, "v": MANY_VALUES}),
-    Hostile("equality of large lists", "&&".join(["input.v == input.w"] * 200),
-            {"v": MANY_VALUES, "w": [*MANY_VALUES]}),
+    Hostile(
+        "membership for each item",
+        "input.l.all(x, !(2 in input.v))",
+        {"l": [1] * 9000, "v": MANY_VALUES},
+    ),
+    Hostile(
+        "equality of large lists",
+        "&&".join(["input.v == input.w"] * 200),
+        {"v": MANY_VALUES, "w": [*MANY_VALUES]},
+    ),
     Hostile("text of values", "&&".join(["string(input.s) != 'x'"] * 150), {"s": LONG_TEXT * 4}),
-    Hostile("a needle in hay of its own kind", "||".join(["input.s.contains(input.t)"] * 100),
-            {"s": "a" * 1_000_000, "t": "a" * 500_000 + "b"}),
-    Hostile("the older spelling", f"'{{{{ input.s }}}}'.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT}),
-]  # fmt: skip
+    Hostile(
+        "a needle in hay of its own kind",
+        "||".join(["input.s.contains(input.t)"] * 100),
+        {"s": "a" * 1_000_000, "t": "a" * 500_000 + "b"},
+    ),
+    Hostile(
+        "the older spelling", f"'{{{{ input.s }}}}'.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT}
+    ),
+]
 
 DOUBLED_LIST = "[[1,1,1,1]]" + ".map(x,x+x)" * 20
 """231 characters that take 10 s."""

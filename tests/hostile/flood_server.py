@@ -1,4 +1,7 @@
-"""A server that answers too much: large JSON, deep JSON, headers and bodies without end, compressed nothing."""
+"""A server that answers too much.
+
+Large JSON, deep JSON, headers and bodies without end, and a gzip bomb.
+"""
 
 from __future__ import annotations
 

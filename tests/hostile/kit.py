@@ -1,7 +1,10 @@
-"""The kit: documents and requests that make the service compute, remember or store as much as they can.
+"""Documents and requests that cost the service as much as they can.
 
-Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions alone are in
-`expressions.py`; these are for whole roles. What an attack is judged by is in `test_roles.py`.
+They make it compute, remember or store.
+
+Whoever has a key of scope `submit` may send each of these. Add to `KIT` what you find. Expressions
+alone are in `expressions.py`; these are for whole roles. What an attack is judged by is in
+`test_roles.py`.
 """
 
 from __future__ import annotations
@@ -31,15 +34,15 @@ class Attack(NamedTuple):
     """That handlers bring in from elsewhere, on top of what is sent."""
 
 
-def start(nodes: list[dict[str, Any]], **more: Any) -> Post:
-    """Starts a document; `more`: fields of the request, or of the document."""
-    of_request = {key: more.pop(key) for key in ("input", "labels") if key in more}
-    definition = {"name": "hostile", "nodes": nodes, **more}
+def start(nodes: list[dict[str, Any]], **fields: Any) -> Post:
+    """Starts a document; `fields` are those of the request, or of the document."""
+    of_request = {key: fields.pop(key) for key in ("input", "labels") if key in fields}
+    definition = {"name": "hostile", "nodes": nodes, **fields}
     return Post(START, json.dumps({"definition": definition, **of_request}).encode())
 
 
-def node(node_id: str, handler: str = "noop", *after: str, **more: Any) -> dict[str, Any]:
-    return {"id": node_id, "handler": handler, "dependencies": list(after), "retry": ONCE, **more}
+def node(node_id: str, handler: str = "noop", *after: str, **fields: Any) -> dict[str, Any]:
+    return {"id": node_id, "handler": handler, "dependencies": list(after), "retry": ONCE, **fields}
 
 
 # expressions
@@ -153,16 +156,16 @@ def _output_in_many_nodes(_: str) -> Iterable[Post]:
 def _chain_that_doubles(_: str) -> Iterable[Post]:
     nodes = [node("n0", "echo", config={"x": "x" * 1000})]
     for i in range(1, 40):
-        given = f"{{{{ n{i - 1}.x }}}}"
-        nodes.append(node(f"n{i}", "echo", f"n{i - 1}", config={"x": given + given}))
+        reference = f"{{{{ n{i - 1}.x }}}}"
+        nodes.append(node(f"n{i}", "echo", f"n{i - 1}", config={"x": reference + reference}))
     yield start(nodes)
 
 
 def _chain_of_lists_that_doubles(_: str) -> Iterable[Post]:
     nodes = [node("n0", "echo", config={"x": ["x" * 1000]})]
     for i in range(1, 40):
-        given = f"{{{{ n{i - 1}.x }}}}"
-        nodes.append(node(f"n{i}", "echo", f"n{i - 1}", config={"x": [given, given]}))
+        reference = f"{{{{ n{i - 1}.x }}}}"
+        nodes.append(node(f"n{i}", "echo", f"n{i - 1}", config={"x": [reference, reference]}))
     yield start(nodes)
 
 
@@ -204,7 +207,7 @@ def _many_large_documents(_: str) -> Iterable[Post]:
 
 def _wide_edges(_: str) -> Iterable[Post]:
     first = [{"id": f"a{i}", "handler": "noop"} for i in range(300)]
-    names = [each["id"] for each in first]
+    names = [parent["id"] for parent in first]
     second = [{"id": f"b{i}", "handler": "noop", "dependencies": names} for i in range(300)]
     yield start([*first, *second], timeout_seconds=1)
 
@@ -281,8 +284,8 @@ def _batches(_: str) -> Iterable[Post]:
     yield Post(
         f"{START}/batch", json.dumps({"definition": definition, "executions": items}).encode()
     )
-    each = {"definition": {"nodes": [node(f"n{i}") for i in range(10)], "name": "hostile"}}
-    items = [each | {"labels": {"n": str(i)}} for i in range(1000)]
+    item = {"definition": {"nodes": [node(f"n{i}") for i in range(10)], "name": "hostile"}}
+    items = [item | {"labels": {"n": str(i)}} for i in range(1000)]
     yield Post(f"{START}/batch", json.dumps({"executions": items}).encode())
 
 

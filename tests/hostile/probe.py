@@ -1,6 +1,14 @@
 """Asks again and again, in a process of its own, and writes down how long each answer took.
 
-    python probe.py FILE '{"health": {"worker": "http://127.0.0.1:9000"}, "api": "http://127.0.0.1:8000", "key": "..."}'
+    python probe.py FILE ORDER
+
+ORDER is JSON:
+
+    {
+        "health": {"worker": "http://127.0.0.1:9000"},
+        "api": "http://127.0.0.1:8000",
+        "key": "..."
+    }
 
 A line for each answer: what was asked, when (by the monotonic clock, which all processes share),
 how many seconds it took. `machine` is a thread that only sleeps: what it oversleeps is nobody's
@@ -43,7 +51,10 @@ def ask_health(address: str) -> None:
 
 
 def run_light(address: str, key: str) -> None:
-    """From the request to the end of its execution: through the API, an orchestrator, a worker and back."""
+    """Measure from the request to the end of its execution.
+
+    Through the API, an orchestrator, a worker and back.
+    """
     connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE_SECONDS)
     try:
         headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
@@ -66,8 +77,8 @@ def ask_again_and_again(name: str, ask: Callable[[], None], out: IO[str]) -> Non
             ask()
             line = f"{name} {began} {time.monotonic() - began}\n"
         except (OSError, http.client.HTTPException, Asked) as error:
-            shown = " ".join(f"{type(error).__name__} {error}".split())
-            line = f"{name} {began} {time.monotonic() - began} {shown}\n"
+            problem = " ".join(f"{type(error).__name__} {error}".split())
+            line = f"{name} {began} {time.monotonic() - began} {problem}\n"
         out.write(line)
         pause.wait(PAUSE_SECONDS)
 
@@ -84,12 +95,12 @@ def watch_machine(out: IO[str]) -> None:
         before = now
 
 
-def main(path: str, given: dict[str, Any]) -> None:
+def main(path: str, order: dict[str, Any]) -> None:
     with open(path, "a", buffering=1, encoding="utf-8") as out:  # noqa: PTH123 -- a line at a time
         asks: dict[str, Callable[[], None]] = {
-            "light": partial(run_light, given["api"], given["key"])
+            "light": partial(run_light, order["api"], order["key"])
         }
-        asks |= {name: partial(ask_health, address) for name, address in given["health"].items()}
+        asks |= {name: partial(ask_health, address) for name, address in order["health"].items()}
         for name, ask in asks.items():
             threading.Thread(target=ask_again_and_again, args=(name, ask, out), daemon=True).start()
         watch_machine(out)

@@ -1,4 +1,7 @@
-"""Roles under attack, as processes of their own, and what they are watched by: their memory, their store, a probe."""
+"""Roles under attack, as processes of their own, and what watches them.
+
+Their memory, their store, and a probe.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ import psycopg
 
 from penstock.local.process import Process
 from tests.acceptance.outside import begin
-from tests.acceptance.plant import HEALTH, plant
+from tests.acceptance.plant import HEALTH, open_plant
 from tests.hostile import probe
 from tests.servers import open_folder
 from tests.waiting import until_now
@@ -94,10 +97,10 @@ def one_process(flood_address: str) -> Iterator[Target]:
             environ=environ,
         )
         stack.callback(process.kill)
-        found = until_now(
+        match = until_now(
             lambda: SERVED.search(log.read_text()), "it serves", seconds=START_SECONDS
         )
-        assert found, log.read_text()
+        assert match, log.read_text()
 
         def sizes() -> dict[str, int]:
             total = 0
@@ -106,7 +109,7 @@ def one_process(flood_address: str) -> Iterator[Target]:
                     total += file.stat().st_size if file.is_file() else 0
             return {"sqlite": total}
 
-        address = found[1]
+        address = match[1]
         yield Target(
             address, keys, {"serve": process.pid}, {"serve": address}, sizes, log.read_text
         )
@@ -115,14 +118,14 @@ def one_process(flood_address: str) -> Iterator[Target]:
 @contextmanager
 def three_roles(flood_address: str) -> Iterator[Target]:
     """An API, an orchestrator and a worker, on Redis and PostgreSQL."""
-    with plant() as it:
+    with open_plant() as plant:
         settings: dict[str, Any] = _unprefixed(_settings(flood_address))
-        environ = it._environ(settings)
-        keys = make_keys(environ, it.folder)
+        environ = plant._environ(settings)
+        keys = make_keys(environ, plant.folder)
         for kind in ("worker", "orchestrator", "api"):
-            it.start(kind, ready=False, **settings)
-        begin(it, orchestrators=0, workers=0)  # those are there already: it waits for them
-        roles = {role.kind: role for role in it.roles}
+            plant.start(kind, ready=False, **settings)
+        begin(plant, orchestrators=0, workers=0)  # those are there already: it waits for them
+        roles = {role.kind: role for role in plant.roles}
         health = {"api": roles["api"].address}
         for kind in ("orchestrator", "worker"):
             address = HEALTH.search(roles[kind].said())
@@ -130,13 +133,13 @@ def three_roles(flood_address: str) -> Iterator[Target]:
             health[kind] = address[1]
 
         def sizes() -> dict[str, int]:
-            with it.connect_redis() as link, psycopg.connect(it.database) as connection:
+            with plant.connect_redis() as link, psycopg.connect(plant.database) as connection:
                 row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
                 assert row is not None
                 return {"redis": int(link.info("memory")["used_memory"]), "postgresql": int(row[0])}
 
         pids = {kind: role.pid for kind, role in roles.items()}
-        yield Target(roles["api"].address, keys, pids, health, sizes, it.tails)
+        yield Target(roles["api"].address, keys, pids, health, sizes, plant.tails)
 
 
 def _settings(flood_address: str) -> dict[str, str]:
@@ -152,7 +155,7 @@ def _unprefixed(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 class Watch:
-    """The most memory that each role has had, with its children, and the largest that the store has been."""
+    """The peak memory of each role with its children, and the peak size of the store."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -190,17 +193,17 @@ def memory_of(pid: int) -> int:
     """Of a process and its children, in bytes; pages that they share count once."""
     total = 0
     process = psutil.Process(pid)
-    for each in (process, *process.children(recursive=True)):
+    for member in (process, *process.children(recursive=True)):
         with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-            rollup = Path(f"/proc/{each.pid}/smaps_rollup")
-            total += _pss(rollup) if rollup.exists() else each.memory_info().rss
+            rollup = Path(f"/proc/{member.pid}/smaps_rollup")
+            total += _pss(rollup) if rollup.exists() else member.memory_info().rss
     return total
 
 
 def _pss(rollup: Path) -> int:
     with suppress(OSError):  # it has ended
-        found = re.search(r"^Pss:\s+(\d+) kB", rollup.read_text(), re.MULTILINE)
-        return int(found[1]) * 1024 if found else 0
+        match = re.search(r"^Pss:\s+(\d+) kB", rollup.read_text(), re.MULTILINE)
+        return int(match[1]) * 1024 if match else 0
     return 0
 
 
@@ -219,19 +222,20 @@ class Probe:
     """`probe.py` as a process; the machine's own delays are taken off what it measures."""
 
     def __init__(self, target: Target, folder: Path) -> None:
-        self._target, self._path = target, folder / "probe.txt"
+        self._target = target
+        self._path = folder / "probe.txt"
         self._usual: dict[str, float] = {}
         """How long each thing takes when nobody attacks."""
 
     def __enter__(self) -> Self:
-        given = {
+        order = {
             "health": dict(self._target.health),
             "api": self._target.api,
             "key": self._target.keys["probe"],
         }
         self._path.touch()
         self._process = subprocess.Popen(
-            [sys.executable, probe.__file__, str(self._path), json.dumps(given)]
+            [sys.executable, probe.__file__, str(self._path), json.dumps(order)]
         )
         return self
 
@@ -244,7 +248,10 @@ class Probe:
         return {*self._target.health, "light"}
 
     def pass_seconds(self, seconds: float) -> float:
-        """When everything that was asked until then has been answered; at the end, or a little later."""
+        """Wait `seconds`, and until each kind of request sent after that has been answered.
+
+        Returns the time, which is the end of the wait or a little later.
+        """
         end = time.monotonic() + seconds
         until_now(
             lambda: self._names <= {s.name for s in self.samples() if s.began > end},
@@ -262,24 +269,27 @@ class Probe:
             )
 
     def samples(self) -> list[Sample]:
-        found = []
+        complete = []
         for line in self._path.read_text(encoding="utf-8").splitlines(keepends=True):
             if line.endswith("\n"):
                 name, began, seconds, *problem = line.rstrip("\n").split(" ", 3)
-                found.append(Sample(name, float(began), float(seconds), *(problem or [""])))
-        return found
+                complete.append(Sample(name, float(began), float(seconds), *(problem or [""])))
+        return complete
 
     def delays(self, since: float) -> dict[str, float]:
-        """By how much longer than usual each thing has taken, at worst, the machine's own delays taken off."""
+        """How much longer than usual each request has taken, at worst.
+
+        The machine's own delays are subtracted.
+        """
         samples = self.samples()
         noise = [sample for sample in samples if sample.name == "machine"]
         worst: dict[str, float] = {}
         for sample in samples:
             if sample.name in self._names and sample.ended >= since:
                 overslept = sum(
-                    each.seconds
-                    for each in noise
-                    if each.ended >= sample.began and each.began <= sample.ended
+                    pause.seconds
+                    for pause in noise
+                    if pause.ended >= sample.began and pause.began <= sample.ended
                 )
                 delay = sample.seconds - overslept - self._usual[sample.name]
                 worst[sample.name] = max(worst.get(sample.name, 0.0), delay)

@@ -61,11 +61,11 @@ def as_transform(hostile: Hostile) -> dict[str, Any]:
     return {"name": "hostile", "nodes": [{"id": "a", "handler": "input"}, node]}
 
 
-async def judged(document: dict[str, Any], given: dict[str, Any], limit: str) -> None:
+async def judged(document: dict[str, Any], input_value: dict[str, Any], limit: str) -> None:
     process = psutil.Process()
     before = process.memory_info().rss
     async with Engine("memory://", settings=SETTINGS) as engine, watched_loop() as watch:
-        hostile = await engine.start(document, given)
+        hostile = await engine.start(document, input_value)
         innocent = await (await engine.start(INNOCENT)).result()
         assert innocent.completed, innocent.error
         ended = await hostile.result()
@@ -77,12 +77,12 @@ async def judged(document: dict[str, Any], given: dict[str, Any], limit: str) ->
     assert process.memory_info().rss - before < GROWTH_BYTES_MAX
 
 
-@pytest.mark.parametrize("hostile", CONDITIONS, ids=[each.name for each in CONDITIONS])
+@pytest.mark.parametrize("hostile", CONDITIONS, ids=[case.name for case in CONDITIONS])
 def test_a_hostile_condition_costs_only_its_own_node(hostile: Hostile):
     asyncio.run(judged(as_condition(hostile), hostile.input, hostile.limit))
 
 
-@pytest.mark.parametrize("hostile", TRANSFORMS, ids=[each.name for each in TRANSFORMS])
+@pytest.mark.parametrize("hostile", TRANSFORMS, ids=[case.name for case in TRANSFORMS])
 def test_a_hostile_transform_costs_only_its_own_node(hostile: Hostile):
     asyncio.run(judged(as_transform(hostile), hostile.input, hostile.limit))
 
@@ -90,11 +90,13 @@ def test_a_hostile_transform_costs_only_its_own_node(hostile: Hostile):
 @pytest.mark.parametrize("source", ["input.v[{}] == 1", "input.k{} == 1 && size(input.v) > 1"])
 def test_200_conditions_over_300_000_values_convert_them_once(source: str):
     nodes = [{"id": f"n{i}", "handler": "noop", "condition": source.format(i)} for i in range(200)]
-    given = {"v": MANY_VALUES, **{f"k{i}": 1 for i in range(200)}}
+    input_value = {"v": MANY_VALUES, **{f"k{i}": 1 for i in range(200)}}
 
     async def work() -> None:
         async with Engine("memory://", settings=Settings()) as engine, watched_loop() as watch:
-            result = await (await engine.start({"name": "many", "nodes": nodes}, given)).result()
+            result = await (
+                await engine.start({"name": "many", "nodes": nodes}, input_value)
+            ).result()
             assert result.completed, result.error
             assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
 

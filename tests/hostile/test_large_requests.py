@@ -1,4 +1,7 @@
-"""Requests with many values, and schemas that take long: looked at in a process beside the one that answers."""
+"""Requests with many values, and schemas that take long.
+
+They are checked in a process beside the one that answers.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ def test_what_is_wrong_in_a_large_body_is_told_as_in_a_small_one(
     wrong: str, status: int, code: str, path: str
 ):
     small, large = (
-        asyncio.run(post(sent(f"{{{more}{wrong}}}"), Recording())) for more in ("", f"{MANY},")
+        asyncio.run(post(sent(f"{{{prefix}{wrong}}}"), Recording())) for prefix in ("", f"{MANY},")
     )
     assert small.status == large.status == status
     if code:

@@ -1,4 +1,7 @@
-"""Large answers, outputs and documents: read, resolved and compiled without holding a loop that others wait for."""
+"""Large responses, outputs and documents.
+
+They are read, resolved and compiled without blocking the event loop.
+"""
 
 from __future__ import annotations
 
@@ -105,9 +108,9 @@ def test_secrets_are_taken_out_of_a_large_output_beside_the_loop(monkeypatch: py
     nodes = [{"id": "a", "handler": "give", "config": {"token": "{{ secrets.TOKEN }}"}}]
 
     async def work() -> None:
-        given = registry(msgspec.Raw(text))
+        handlers = registry(msgspec.Raw(text))
         async with (
-            Engine("memory://", settings=Settings(), registry=given) as engine,
+            Engine("memory://", settings=Settings(), registry=handlers) as engine,
             watched_loop() as watch,
         ):
             result = await (await engine.start({"name": "large", "nodes": nodes})).result()
@@ -201,9 +204,8 @@ def test_values_out_of_60_mb_of_outputs_are_looked_up_beside_the_loop():
                     pass
             result = await handle.result()
             assert result.output == {"n": 7, "is": True}, result.error
-            assert (
-                watch.blocked_seconds < 2 * BLOCKED_SECONDS_MAX
-            )  # copies of 50 MB, here and there
+            # copies of 50 MB, here and there
+            assert watch.blocked_seconds < 2 * BLOCKED_SECONDS_MAX
 
     asyncio.run(work())
 

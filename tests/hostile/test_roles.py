@@ -1,8 +1,11 @@
-"""The kit against real roles: one process on SQLite, and an API, an orchestrator and a worker on Redis and PostgreSQL.
+"""The kit against real roles.
 
-While somebody with a key of scope `submit` sends all of it, no role takes more than 1 GB with its children, nobody else
-waits for more than 250 ms longer than before, and the store grows by no more than ten times what was sent. `make test`
-leaves out the attacks that take longest, and `make faults` does all. Both run it alone: other tests would be delays.
+One process on SQLite, and an API, an orchestrator and a worker on Redis and PostgreSQL.
+
+While somebody with a key of scope `submit` sends all of it, no role takes more than 1 GB with its
+children, nobody else waits for more than 250 ms longer than before, and the store grows by no more
+than ten times what was sent. `make test` leaves out the attacks that take longest, and `make
+faults` does all. Both run it alone: other tests would be delays.
 """
 
 from __future__ import annotations
@@ -44,8 +47,9 @@ an execution that is timed out end in one commit.
 """
 GROWTH_TIMES_MAX = 10
 GROWTH_FREE = 40 * MIB
-"""For write-ahead logs, the probe's executions, and a config of the largest size that was built up
-by doubling.
+"""How much a store may grow in any case.
+
+By write-ahead logs, the probe's executions, and a config of the largest size, built by doubling.
 """
 BASELINE_SECONDS = 1.5
 RUN_SECONDS = 2.5
@@ -83,20 +87,20 @@ class Found(NamedTuple):
     problems: list[str]
 
     def faults(self) -> list[str]:
-        found = list(self.problems)
-        found += [
+        messages = list(self.problems)
+        messages += [
             f"{role} took {size // MIB} MiB"
             for role, size in self.memory.items()
             if size > MEMORY_BYTES_MAX
         ]
         for name, seconds in self.delays.items():
             if seconds > LONGER.get(self.attack, {}).get(name, DELAY_SECONDS_MAX):
-                found.append(f"{name} waited {seconds * 1000:.0f} ms")
+                messages.append(f"{name} waited {seconds * 1000:.0f} ms")
         if self.growth > self.stored_max:
-            found.append(
+            messages.append(
                 f"the store grew by {self.growth // MIB} MiB; {self.stored_max // MIB} would do"
             )
-        return found
+        return messages
 
     def __str__(self) -> str:
         memory = " ".join(f"{role} {size // MIB}" for role, size in self.memory.items())
@@ -111,13 +115,18 @@ class Found(NamedTuple):
 
 class Attacker:
     def __init__(self, target: Target, flood_address: str, session: aiohttp.ClientSession) -> None:
-        self.target, self.flood_address, self.session = target, flood_address, session
+        self.target = target
+        self.flood_address = flood_address
+        self.session = session
         self.sent = 0
         self.accepted = 0
         self.problems: list[str] = []
 
     async def post(self, path: str, body: bytes) -> dict[str, Any]:
-        """The answer if it was accepted, else nothing; anything but a clear refusal is a problem."""
+        """The response if the request was accepted, else None.
+
+        Anything but a clear refusal is a problem.
+        """
         self.sent += len(body)
         headers = {"content-type": "application/json"}
         async with self.session.post(
@@ -185,19 +194,19 @@ class Attacker:
         """So many, on each of which this is sent."""
         host, _, port = self.target.api.removeprefix("http://").partition(":")
         loop = asyncio.get_running_loop()
-        found: list[socket.socket] = []
+        sockets: list[socket.socket] = []
         try:
             for _ in range(number):
-                each = socket.socket()
-                each.setblocking(False)  # noqa: FBT003
-                found.append(each)
-                await loop.sock_connect(each, (host, int(port)))
+                connection = socket.socket()
+                connection.setblocking(False)  # noqa: FBT003
+                sockets.append(connection)
+                await loop.sock_connect(connection, (host, int(port)))
                 with suppress(OSError):  # it may hang up before it has read all of it
-                    await loop.sock_sendall(each, data)
-            yield found
+                    await loop.sock_sendall(connection, data)
+            yield sockets
         finally:
-            for each in found:
-                each.close()
+            for connection in sockets:
+                connection.close()
 
 
 async def _headers_of_64_mb(attacker: Attacker) -> None:
@@ -208,10 +217,10 @@ async def _headers_of_64_mb(attacker: Attacker) -> None:
         b"POST / HTTP/1.1\r\nX: ",
     ):
         async with attacker.connections(4, start) as connections:
-            for each in connections:
+            for connection in connections:
                 for _ in range(14):
                     try:
-                        await asyncio.get_running_loop().sock_sendall(each, lines)
+                        await asyncio.get_running_loop().sock_sendall(connection, lines)
                     except OSError:  # it hangs up, as it should
                         break
 
@@ -253,9 +262,9 @@ async def _node_params(attacker: Attacker) -> None:
         {f"n{i}x" * 20: {} for i in range(20_000)},
     ]
     for body in bodies:
-        found = await attacker.post("/workflow", json.dumps(definition).encode())
-        assert found, attacker.problems
-        execution_id = found["execution_id"]
+        answer = await attacker.post("/workflow", json.dumps(definition).encode())
+        assert answer, attacker.problems
+        execution_id = answer["execution_id"]
         await attacker.post(f"/workflow/trigger/{execution_id}", json.dumps(body).encode())
 
 
@@ -278,12 +287,14 @@ def _attacks(*, is_full: bool) -> dict[str, tuple[Raw, int]]:
     every = {**kit, **{name: (raw, 0) for name, raw in REQUESTS.items()}}
     only = os.environ.get("HOSTILE_ONLY", "")
     chosen = {
-        name: found
-        for name, found in every.items()
-        if any(each in name for each in only.split("|"))
+        name: attack_and_size
+        for name, attack_and_size in every.items()
+        if any(word in name for word in only.split("|"))
     }
     return {
-        name: found for name, found in chosen.items() if is_full or only or name not in ONLY_IN_FULL
+        name: attack_and_size
+        for name, attack_and_size in chosen.items()
+        if is_full or only or name not in ONLY_IN_FULL
     }
 
 
@@ -303,7 +314,7 @@ async def _run(
     stored_max = GROWTH_TIMES_MAX * (attacker.sent + brought) + GROWTH_FREE
     problems = [*attacker.problems[:5], *probe.problems(began)[:5]]
     delays = probe.delays(began)
-    found = Found(
+    measured = Found(
         attack=name,
         sent=attacker.sent,
         accepted=attacker.accepted,
@@ -314,8 +325,8 @@ async def _run(
         delays=delays,
         problems=problems,
     )
-    print(found)  # noqa: T201 -- shown when the test fails
-    return found
+    print(measured)  # noqa: T201 -- shown when the test fails
+    return measured
 
 
 async def _judge(
@@ -331,14 +342,14 @@ async def _judge(
             attacks = _attacks(is_full=fault.is_full)
             worst = 0.0
             for name, (raw, brought) in attacks.items():
-                found = await _run(target, flood_address, probe, name, raw, brought)
+                measured = await _run(target, flood_address, probe, name, raw, brought)
                 for _ in range(TRIES - 1):
-                    if found.faults():
-                        found = await _run(target, flood_address, probe, name, raw, brought)
-                if found.faults():
-                    bad.append(str(found))
+                    if measured.faults():
+                        measured = await _run(target, flood_address, probe, name, raw, brought)
+                if measured.faults():
+                    bad.append(str(measured))
                 if name not in LONGER:
-                    worst = max(worst, *found.delays.values())
+                    worst = max(worst, *measured.delays.values())
             fault.shows(attacks=len(attacks), longest_delay_milliseconds=round(worst * 1000))
             if bad:
                 bad.append(target.logs()[-5000:])

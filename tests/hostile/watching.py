@@ -11,7 +11,8 @@ TICK_SECONDS = 0.002
 
 class Watch:
     def __init__(self) -> None:
-        self._longest, self._before = 0.0, time.thread_time()
+        self._longest = 0.0
+        self._before = time.thread_time()
 
     @property
     def blocked_seconds(self) -> float:
@@ -26,7 +27,8 @@ class Watch:
 
     async def tick(self) -> None:
         while True:
-            self._longest, self._before = self.blocked_seconds, time.thread_time()
+            self._longest = self.blocked_seconds
+            self._before = time.thread_time()
             await asyncio.sleep(TICK_SECONDS)
 
 

@@ -16,7 +16,10 @@ from penstock.local import Process
 from penstock.local.ports import free_port
 from tests.waiting import until_now
 
-STUBBORN = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('ready', flush=True); signal.pause()"
+STUBBORN = (
+    "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    "print('ready', flush=True); signal.pause()"
+)
 PARENT = """
 import os, signal, sys
 from pathlib import Path

@@ -99,8 +99,10 @@ def test_data_are_opened_by_the_version_that_made_them():
 @pytest.mark.parametrize("index", range(3))
 def test_every_postgresql_at_hand_runs(index, monkeypatch):
     """Those of packages and those of wheels alike, each for its own data."""
-    found = list({str(it): it for it in postgres_installations()}.values())
-    chosen = found[index % len(found)]
+    installations = list(
+        {str(installation): installation for installation in postgres_installations()}.values()
+    )
+    chosen = installations[index % len(installations)]
     monkeypatch.setattr("penstock.local.postgres.find_postgres", lambda major: chosen)
     with postgres_server() as server, psycopg.connect(server.url) as connection:
         assert connection.info.server_version // 10000 == chosen.major
@@ -134,7 +136,9 @@ def test_what_does_not_run_or_is_too_old_is_passed_over(tmp_path, monkeypatch):
     broken.write_text("#!/bin/sh\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    assert tmp_path not in {it.folder for it in (*redis_installations(), *postgres_installations())}
+    assert tmp_path not in {
+        installation.folder for installation in (*redis_installations(), *postgres_installations())
+    }
 
 
 def test_a_folder_that_the_account_cannot_reach_is_replaced(tmp_path):

@@ -9,13 +9,13 @@ from tests.servers import REUSED_DATABASES, bare_database_url, database_url, red
 
 
 def store_ids(urls: list[str]) -> set[str]:
-    found = set()
+    ids = set()
     for url in urls:
         with psycopg.connect(url) as connection:
-            found |= set(
+            ids |= set(
                 connection.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall()
             )
-    return {value for (value,) in found}
+    return {value for (value,) in ids}
 
 
 def test_each_redis_database_is_another_and_empty():

@@ -327,7 +327,10 @@ def test_an_accepted_execution_whose_start_was_lost_runs(
 
 
 def test_what_finishes_within_the_grace_period_of_a_clean_stop_is_recorded(tmp_path: Path) -> None:
-    """The handler has run and its outcome was reported: the next process must not run it again."""
+    """The handler has run and its outcome was reported.
+
+    The next process must not run it again.
+    """
 
     async def stop_while_it_runs() -> list[str]:
         shop = Shop(SqliteStores(tmp_path / "store.db"))

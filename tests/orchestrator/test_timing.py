@@ -91,7 +91,8 @@ def test_a_worker_whose_settings_disagree_is_warned_of_once(
     (line,) = caplog.records
     assert line.getMessage() == (
         "the worker worker-1 sends a heartbeat every 10 s, "
-        "and PENSTOCK_WORKER_DEAD_SECONDS is 15 here: it is given "
+        "and PENSTOCK_WORKER_DEAD_SECONDS is "
+        "15 here: it is given "
         "30 s; give workers and orchestrators the same settings"
     )
 

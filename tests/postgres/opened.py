@@ -23,11 +23,9 @@ def with_store(test: Callable[[PostgresColdStore], Awaitable[None]]) -> Callable
     def run() -> None:
         asyncio.run(with_opened(database_url(1), test))
 
-    run.__name__, run.__doc__, run.__module__ = (
-        str(getattr(test, "__name__", "")),
-        test.__doc__,
-        test.__module__,
-    )
+    run.__name__ = str(getattr(test, "__name__", ""))
+    run.__doc__ = test.__doc__
+    run.__module__ = test.__module__
     return run
 
 
@@ -41,10 +39,10 @@ async def with_opened(url: str, test: Callable[[PostgresColdStore], Awaitable[An
 
 
 def new_intent(name: str, **fields: Any) -> Intent:
-    made = record(name)
-    made.created_at = fields.pop("created_at", made.created_at)
-    made.labels = fields.pop("labels", {})
-    return Intent(made, **fields)
+    new_record = record(name)
+    new_record.created_at = fields.pop("created_at", new_record.created_at)
+    new_record.labels = fields.pop("labels", {})
+    return Intent(new_record, **fields)
 
 
 def copy_of(
@@ -59,19 +57,19 @@ def copy_of(
     finished_at: float = 1009.0,
 ) -> Copy:
     """What the owner sends; its history has one line for each revision."""
-    told = record(name, state, generation=generation, started_at=1001.0)
+    new_record = record(name, state, generation=generation, started_at=1001.0)
     if state in EXECUTION_ENDS:
-        told.finished_at = finished_at
-    parts = [change_of(told, revision, dict(outputs or {}))] if changes else []
-    return Copy(name, summary_of(told, revision), parts, list(dead_letters))
+        new_record.finished_at = finished_at
+    parts = [change_of(new_record, revision, dict(outputs or {}))] if changes else []
+    return Copy(name, summary_of(new_record, revision), parts, list(dead_letters))
 
 
-def change_of(told: ExecutionRecord, revision: int, outputs: dict[str, Value]) -> bytes:
+def change_of(execution_record: ExecutionRecord, revision: int, outputs: dict[str, Value]) -> bytes:
     lines = [
-        Transition(seq, 1000.0 + seq, "", "PENDING", str(told.state), 0)
+        Transition(seq, 1000.0 + seq, "", "PENDING", str(execution_record.state), 0)
         for seq in range(1, revision + 1)
     ]
-    return codec.encode(codec.Change(codec.SCHEMA, told, [], outputs, lines))
+    return codec.encode(codec.Change(codec.SCHEMA, execution_record, [], outputs, lines))
 
 
 async def shown(store: PostgresColdStore, name: str) -> tuple[str, int, int]:

@@ -1,4 +1,7 @@
-"""Who may run a partition, where there are two servers of the hot store: one at a time, decided by compare and set."""
+"""Claims of partitions, where there are two servers of the hot store.
+
+One server at a time may run a partition, decided by compare and set.
+"""
 
 import asyncio
 
@@ -67,8 +70,10 @@ async def test_a_partition_that_was_given_up_is_anybodys(store: PostgresColdStor
 async def test_of_many_that_claim_at_once_on_servers_of_their_own_one_wins(
     store: PostgresColdStore,
 ) -> None:
-    found = await asyncio.gather(*(store.claim(0, f"holder-{n}", f"server-{n}") for n in range(20)))
-    assert len([claimed for claimed in found if claimed is not None]) == 1
+    claims = await asyncio.gather(
+        *(store.claim(0, f"holder-{n}", f"server-{n}") for n in range(20))
+    )
+    assert len([claimed for claimed in claims if claimed is not None]) == 1
 
 
 @with_store

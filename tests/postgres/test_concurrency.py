@@ -1,4 +1,7 @@
-"""Several API processes at once: here several stores, each with connections of its own, on one database."""
+"""Several API processes at once.
+
+Here these are several stores, each with connections of its own, on one database.
+"""
 
 import asyncio
 from collections import Counter
@@ -16,12 +19,12 @@ def test_the_same_key_from_several_processes_at_once_makes_one_execution() -> No
     async def scenario(stores: list[PostgresColdStore]) -> None:
         for attempt in range(10):
             key = f"key-{attempt}"
-            made = [
+            intents = [
                 new_intent(f"{key}-{number}", idempotency_key=key, request_hash="h")
                 for number in range(12)
             ]
             answers = await asyncio.gather(
-                *(_pick(stores, i).record_intents([each]) for i, each in enumerate(made))
+                *(_pick(stores, i).record_intents([intent]) for i, intent in enumerate(intents))
             )
             (winner,) = {answer for (answer,) in answers}
             assert await stores[0].execution(winner) is not None
@@ -57,7 +60,7 @@ def test_a_key_that_has_expired_is_renewed_by_one_of_many() -> None:
         await stores[0].record_intents([_keyed("old", "k", 1000.0)])
         later = [_keyed(f"new-{number}", "k", 1000.0 + KEY_SECONDS) for number in range(12)]
         answers = await asyncio.gather(
-            *(_pick(stores, i).record_intents([each]) for i, each in enumerate(later))
+            *(_pick(stores, i).record_intents([intent]) for i, intent in enumerate(later))
         )
         assert len({answer for (answer,) in answers}) == 1
         assert answers[0] != ["old"]
@@ -94,16 +97,16 @@ def test_versions_from_several_processes_are_numbered_without_a_gap() -> None:
             _pick(stores, i).put_workflow("flow", f"hash-{i % 10}", b"text", 1.0) for i in range(30)
         )
         versions = await asyncio.gather(*puts)
-        assert {each.version for each in versions} == set(range(1, 11))
-        assert len({(each.version, each.content_hash) for each in versions}) == 10
+        assert {version.version for version in versions} == set(range(1, 11))
+        assert len({(version.version, version.content_hash) for version in versions}) == 10
 
     _run(scenario)
 
 
 def _keyed(name: str, key: str, created_at: float) -> Intent:
-    made = submitted(name, created_at=created_at)
-    made.idempotency_key, made.request_hash = key, "h"
-    return made
+    intent = submitted(name, created_at=created_at)
+    intent.idempotency_key, intent.request_hash = key, "h"
+    return intent
 
 
 def _pick(stores: list[PostgresColdStore], number: int) -> PostgresColdStore:

@@ -51,10 +51,10 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
     await store.record_intents([new_intent(name) for name in names])
     await store.put_copies(0, 1, [copy_of(name, COMPLETED, 3) for name in names])
     await store.database.change("ANALYZE executions")
-    told = copying._merge([copy_of(name, COMPLETED, 3) for name in names[:500]])
+    merged = copying._merge([copy_of(name, COMPLETED, 3) for name in names[:500]])
     async with store.database.connection() as connection:
         cursor = await connection.execute(
-            "EXPLAIN " + copying.UPDATE_ROWS, copying._row_columns(told)
+            "EXPLAIN " + copying.UPDATE_ROWS, copying._row_columns(merged)
         )
         plan = "\n".join(row[0] for row in await cursor.fetchall())
     assert "by_id" in plan, plan
@@ -180,11 +180,16 @@ async def test_what_has_begun_no_longer_waits_whatever_its_record_says(
 
 @with_store
 async def test_an_execution_without_a_row_gets_one_from_its_copy(store: PostgresColdStore) -> None:
-    """Its row is gone because an older copy of the database was put back; nobody else knows of it any more."""
+    """Its row is gone because an older copy of the database was restored.
+
+    Nothing else has a record of it any more.
+    """
     lost = copy_of("lost", COMPLETED, 3, dead_letters=[dead_letter("lost")])
-    told = record("lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17})
-    told.retry_of, told.idempotency = "first", ["key-1", "order-17", "hash"]
-    lost.changes = [change_of(told, 3, {"a": b"1"})]
+    new_record = record(
+        "lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17}
+    )
+    new_record.retry_of, new_record.idempotency = "first", ["key-1", "order-17", "hash"]
+    lost.changes = [change_of(new_record, 3, {"a": b"1"})]
     await store.record_intents([new_intent("there")])
     written = await store.put_copies(0, 7, [lost, copy_of("there", RUNNING, 2)])
     assert (list(written.rewritten), list(written.missing)) == (["lost"], [])
@@ -194,15 +199,15 @@ async def test_an_execution_without_a_row_gets_one_from_its_copy(store: Postgres
     ] == ["lost"]
     (row,) = await store.search(Search(labels={"order": "17"}))
     assert (row.execution_id, row.state, row.retry_of) == ("lost", "COMPLETED", "first")
-    made = await store.key_use("key-1", "order-17")
-    assert made is not None
-    assert (made.execution_id, made.request_hash) == ("lost", "hash")
+    key_use = await store.key_use("key-1", "order-17")
+    assert key_use is not None
+    assert (key_use.execution_id, key_use.request_hash) == ("lost", "hash")
     intent = await store.intent("lost")
     assert intent is not None
     assert (intent.idempotency_key, intent.retry_of, intent.record.input) == (
         "order-17",
         "first",
-        told.input,
+        new_record.input,
     )
     assert await store.put_copies(0, 8, [lost]) == Written(), "it is there now"
     assert len(await store.dead_letters(DeadLetterSearch())) == 1
@@ -284,8 +289,8 @@ async def test_a_version_that_is_lost_is_put_back_under_its_number(
 @with_store
 async def test_the_commit_number_never_goes_down(store: PostgresColdStore) -> None:
     assert await _commit_number(store) == 0
-    for given, expected in ((5, 5), (3, 5), (5, 5), (2**40, 2**40)):
-        await store.put_copies(0, given, [])
+    for number, expected in ((5, 5), (3, 5), (5, 5), (2**40, 2**40)):
+        await store.put_copies(0, number, [])
         assert await _commit_number(store) == expected
 
 
@@ -342,8 +347,8 @@ async def test_texts_that_handlers_choose_do_not_stop_an_archive(store: Postgres
     (row,) = await store.search(Search())
     assert (row.error, row.error_node_id) == (error, "n\x00")
     for search in (DeadLetterSearch(category="odd\x00category"), DeadLetterSearch(handler="h\x00")):
-        (found,) = await store.dead_letters(search)
-        assert found.dead_letter == copy.dead_letters[0]
+        (stored,) = await store.dead_letters(search)
+        assert stored.dead_letter == copy.dead_letters[0]
     assert await store.dead_letters(DeadLetterSearch(category="odd")) == []
 
 

@@ -146,7 +146,8 @@ def test_a_database_that_cannot_hold_every_text_is_refused() -> None:
     url, name = bare_database_url(), f"ascii_{os.getpid()}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(
-            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0".encode()
+            f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE "
+            "template0".encode()
         )
         try:
             with pytest.raises(StoreError, match="ENCODING 'UTF8'"):

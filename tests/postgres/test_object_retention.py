@@ -1,4 +1,7 @@
-"""Large values in an object store: retention deletes them there when nothing names them any more."""
+"""Large values in an object store.
+
+Retention deletes them there when nothing refers to them any more.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ from tests.waiting import until
 
 DAY = 86400.0
 BEFORE = 100 * DAY
-WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO blobs%'"
+WAITING = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+    "AND query LIKE '%INSERT INTO blobs%'"
+)
 
 
 class SlowObjects(ObjectBlobs):
@@ -62,7 +68,7 @@ def test_values_that_nothing_names_leave_the_object_store() -> None:
         _age(database)
         young = await blobs.put(b"young")
         assert await purge(store, BEFORE) == Purged(blobs=1)
-        assert {found.key async for found in objects.objects()} == {young.key}
+        assert {stored_object.key async for stored_object in objects.objects()} == {young.key}
         with pytest.raises(StoreError, match=old.key):
             await blobs.get(old)
         await store.close()

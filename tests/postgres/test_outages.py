@@ -1,4 +1,7 @@
-"""A server that is away, stops in between, refuses to write or doesn't answer: a clear error, and no hang."""
+"""A server that is away, stops in between, refuses to write or doesn't answer.
+
+There is a clear error, and no hang.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -34,9 +37,8 @@ def test_a_server_that_is_down_is_unavailable_and_works_again_after_a_restart() 
         for stop in (server.stop, server.kill):
             name = stop.__name__
             await store.record_intents([new_intent(name)])
-            await asyncio.gather(
-                *(store.started(0) for _ in range(6))
-            )  # connections that are idle when it goes
+            # connections that are idle when it goes
+            await asyncio.gather(*(store.started(0) for _ in range(6)))
             await asyncio.to_thread(stop)
             for call in (
                 store.record_intents([new_intent("refused")]),
@@ -86,11 +88,14 @@ async def test_a_read_whose_connection_breaks_is_made_again_and_a_write_is_not(
     with psycopg.connect(_url(store), autocommit=True) as other:
 
         def end_whoever_waits() -> bool:
-            waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'"
-            found = other.execute(waiting).fetchall()
-            for (pid,) in found:
+            waiting = (
+                "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+                "AND wait_event = 'advisory'"
+            )
+            rows = other.execute(waiting).fetchall()
+            for (pid,) in rows:
                 other.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
-            return bool(found)
+            return bool(rows)
 
         other.execute("SELECT pg_advisory_lock(1)")
         reading = asyncio.create_task(store.database.rows("SELECT 1 FROM pg_advisory_xact_lock(1)"))
@@ -148,7 +153,10 @@ def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(
 def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_until_it_answers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Half-open: what is sent goes nowhere, nobody hangs up, and new connections are accepted and say nothing."""
+    """Half-open: what is sent goes nowhere, and the connection stays open.
+
+    New connections are accepted and silent.
+    """
     monkeypatch.setattr(database, "CALL_SECONDS", 0.3)
     monkeypatch.setattr(database, "CANCEL_SECONDS", 0.2)
     monkeypatch.setattr(database, "CONNECT_SECONDS", 0.3)
@@ -157,23 +165,21 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         calls: list[Callable[[], Awaitable[Any]]] = [
             lambda: store.record_intents([new_intent("refused", idempotency_key="key")]),
-            lambda: store.put_copies(
-                0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]
-            ),  # a slow one, in a pipeline
+            # a slow one, in a pipeline
+            lambda: store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]),
             lambda: store.request_control("a", "cancel"),
             lambda: store.search(Search()),
             lambda: PostgresBlobs(store.database).put(b"x" * 100_000),
         ]
         await store.record_intents([new_intent("a")])
-        await asyncio.gather(
-            *(store.started(0) for _ in range(6))
-        )  # connections that are open when it falls silent
+        # connections that are open when it falls silent
+        await asyncio.gather(*(store.started(0) for _ in range(6)))
         proxy.is_silent = True
         async with asyncio.timeout(9):  # less than what libpq and psycopg take by themselves
-            for found in await asyncio.gather(
+            for result in await asyncio.gather(
                 *(call() for call in calls * 3), return_exceptions=True
             ):
-                assert isinstance(found, StoreUnavailable)
+                assert isinstance(result, StoreUnavailable)
             await until(lambda: store.database._is_silent)
             connections = proxy.accepted
             for _ in range(1000):  # none of these waits
@@ -204,9 +210,8 @@ def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon(
         await until(lambda: store.database._in_use, "it is under way")
         await let_others_run()
         copying.cancel()
-        await asyncio.wait(
-            (copying,), timeout=4
-        )  # by itself psycopg waits for five seconds, and then for five more
+        # by itself psycopg waits for five seconds, and then for five more
+        await asyncio.wait((copying,), timeout=4)
         assert copying.cancelled()
 
     with TcpProxy(database_url(1)) as proxy:
@@ -250,17 +255,15 @@ async def test_a_call_that_is_cancelled_while_its_connection_breaks_is_cancelled
         async with store.database.connection():
             try:
                 await asyncio.Event().wait()
-            except (
-                asyncio.CancelledError
-            ):  # what psycopg does, when it can't end a pipeline properly
+            except asyncio.CancelledError:
+                # what psycopg does, when it can't end a pipeline properly
                 raise psycopg.OperationalError("the connection is lost") from None
 
     task = asyncio.ensure_future(call())
     await let_others_run()
     task.cancel()
-    with pytest.raises(
-        asyncio.CancelledError
-    ):  # and not a `StoreError`, after which it would be tried again
+    # and not a `StoreError`, after which it would be tried again
+    with pytest.raises(asyncio.CancelledError):
         await task
 
 

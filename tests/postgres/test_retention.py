@@ -1,4 +1,7 @@
-"""Forgetting: what ended long ago goes with all that belongs to it, and nothing that is still needed."""
+"""Retention: old executions go with everything that belongs to them.
+
+Nothing goes that is still needed.
+"""
 
 import asyncio
 import hashlib
@@ -172,8 +175,8 @@ async def test_a_blob_that_nothing_names_goes_unless_a_task_of_something_older_m
 async def test_old_keys_go_and_the_audit_log_stays(store: PostgresColdStore) -> None:
     times = {"k1": BEFORE - KEY_SECONDS - 1, "k2": BEFORE - 1, "k3": NOW}
     for key, at in times.items():
-        given = submitted(f"of-{key}", created_at=at)
-        await store.record_intents([structs.replace(given, idempotency_key=key, request_hash="h")])
+        intent = submitted(f"of-{key}", created_at=at)
+        await store.record_intents([structs.replace(intent, idempotency_key=key, request_hash="h")])
     await store.write_audit(
         [AuditLine(OLD + i, "", "", "act", f"o/{i}", "", 200) for i in range(7)]
     )
@@ -204,8 +207,8 @@ async def test_several_may_purge_at_once_beside_those_who_create(store: Postgres
     creating = (
         store.record_intents([new_intent(f"new-{number}", created_at=NOW)]) for number in range(20)
     )
-    gone = await asyncio.gather(*(purge(store, BEFORE, batch=20) for _ in range(3)), *creating)
-    assert sum(each.executions for each in gone[:3] if isinstance(each, Purged)) == 200
+    results = await asyncio.gather(*(purge(store, BEFORE, batch=20) for _ in range(3)), *creating)
+    assert sum(result.executions for result in results[:3] if isinstance(result, Purged)) == 200
     assert len(await store.started(0)) == 20
 
 
@@ -220,7 +223,10 @@ async def _age_blobs(store: PostgresColdStore, at: float) -> None:
         connection.execute("UPDATE blobs SET used_at = %s", (at,))
 
 
-WAITING_FOR_A_LOCK = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+WAITING_FOR_A_LOCK = (
+    "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
+    "AND datname = current_database()"
+)
 
 
 @with_store

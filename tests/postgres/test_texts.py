@@ -1,4 +1,7 @@
-"""Any text is kept and found, also what PostgreSQL's own text can't hold or an index is too small for."""
+"""Any text is stored and found.
+
+Also what PostgreSQL's own text can't hold, or what is too large for an index.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,18 +64,18 @@ async def test_labels_and_idempotency_keys_of_any_text_and_length_work(
 ) -> None:
     for number, text in enumerate(ODD):
         name = f"e{number}"
-        made = new_intent(
+        intent = new_intent(
             name, labels={text: text}, idempotency_key=text, key_scope=text, request_hash="h"
         )
-        assert await store.record_intents([made]) == [name]
+        assert await store.record_intents([intent]) == [name]
         assert [row.execution_id for row in await store.search(Search(labels={text: text}))] == [
             name
         ]
         (row,) = await store.search(Search(labels={text: text}))
         assert row.labels == {text: text}
-        found = await store.key_use(text, text)
-        assert found is not None
-        assert found.execution_id == name
+        use = await store.key_use(text, text)
+        assert use is not None
+        assert use.execution_id == name
 
 
 @with_store

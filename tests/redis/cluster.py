@@ -1,4 +1,7 @@
-"""A cluster of three nodes, from the binary that the other tests use; one for the tests of a process."""
+"""A cluster of three nodes, for the tests of one process.
+
+It runs the binary that the other tests use.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ PASSWORD = "the-same-on-every-node"
 
 
 def cluster_url() -> str:
-    """An empty cluster: it has no numbered databases, so everybody uses the same one after another."""
+    """An empty cluster.
+
+    It has no numbered databases, so tests use the same one after another.
+    """
     for client in _clients():
         client.flushall()
     return _nodes()[0].url

@@ -24,7 +24,8 @@ class StoresUnderTest:
 
     def __init__(self, url: str) -> None:
         self.server = Server(url)
-        self.hot, self.queue = RedisHotStore(self.server, 1), RedisTaskQueue(self.server, 1)
+        self.hot = RedisHotStore(self.server, 1)
+        self.queue = RedisTaskQueue(self.server, 1)
         self.tier = RedisHotTier(self.server, self.hot)
         self.lease = Lease(0, "", "", 0, 0)
 

@@ -40,9 +40,8 @@ def test_a_place_behind_which_something_was_trimmed_is_refused() -> None:
             for seq in range(1, 5):
                 await stores.commit(_line("execution-1", seq))
             await stores.call("XTRIM", "penstock:{0}:events", "MAXLEN", "2")
-            assert (
-                len(await commit_feed.read_commits((2 * SLOTS + SLOTS - 1,))) == 2
-            )  # everything behind it is there
+            # everything behind it is there
+            assert len(await commit_feed.read_commits((2 * SLOTS + SLOTS - 1,))) == 2
             with pytest.raises(FeedGap):
                 await commit_feed.read_commits((SLOTS + SLOTS - 1,))
 

@@ -45,7 +45,7 @@ def test_what_is_too_much_for_one_answer_comes_in_several(monkeypatch: pytest.Mo
                 await stores.call("RPUSH", keys.execution(0, name), *[bytes([n]) * 500] * 3)
             answered = await stores.hot._ask("read", 0, "changes", 2000, *names)
             assert len(answered) == 2  # the second has gone beyond the limit
-            found = await stores.hot.changes(names)
-            assert found == {name: [bytes([n]) * 500] * 3 for n, name in enumerate(names[:-1])}
+            changes = await stores.hot.changes(names)
+            assert changes == {name: [bytes([n]) * 500] * 3 for n, name in enumerate(names[:-1])}
 
     asyncio.run(scenario())

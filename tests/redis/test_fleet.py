@@ -14,8 +14,11 @@ STREAM = "penstock:{0}:tasks:0:echo"
 
 async def _shown(stores: StoresUnderTest, limit: int = 100) -> dict[str, list[str]]:
     """The nodes of the tasks that each worker holds."""
-    found = await stores.queue.worker_details(limit)
-    return {each["worker_id"]: [claimed.node_id for claimed, _ in each["tasks"]] for each in found}
+    workers = await stores.queue.worker_details(limit)
+    return {
+        worker["worker_id"]: [claimed.node_id for claimed, _ in worker["tasks"]]
+        for worker in workers
+    }
 
 
 def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
@@ -28,8 +31,8 @@ def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
                 if count:
                     await stores.queue.fetch(worker, ECHO, count)
                 await stores.queue.heartbeat(worker, ECHO, [])
-            shown = await _shown(stores)
-            assert {name: sorted(nodes) for name, nodes in shown.items()} == {
+            nodes_by_worker = await _shown(stores)
+            assert {name: sorted(nodes) for name, nodes in nodes_by_worker.items()} == {
                 "worker-1": ["a", "urgent"],
                 "worker-2": ["b"],
                 "worker-3": [],
@@ -45,12 +48,12 @@ def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
 def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
-            (given,) = await stores.hand_out("a")
+            (dispatched,) = await stores.hand_out("a")
             await stores.queue.fetch("worker-1", ECHO, 1)
             other = RedisTaskQueue(stores.server, 1)
             await stores.queue.heartbeat("worker-1", ECHO, [])
             (worker,) = await other.worker_details(100)
-            ((shown, seconds),) = worker["tasks"]
+            ((claimed, seconds),) = worker["tasks"]
             fields = (
                 "execution_id",
                 "node_id",
@@ -60,11 +63,11 @@ def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
                 "queue",
                 "workflow",
             )
-            assert [getattr(shown, name) for name in fields] == [
-                getattr(given, name) for name in fields
+            assert [getattr(claimed, name) for name in fields] == [
+                getattr(dispatched, name) for name in fields
             ]
             assert 0 <= seconds < 20
-            await other.report("worker-1", [success(given, "worker-1")])
+            await other.report("worker-1", [success(dispatched, "worker-1")])
             assert await stores.inbox() == []
 
     asyncio.run(scenario())
@@ -82,16 +85,14 @@ def test_a_task_whose_entry_is_gone_is_left_out() -> None:
     asyncio.run(scenario())
 
 
-def test_the_time_of_a_task_counts_from_when_its_worker_got_it_and_goes_on_through_heartbeats() -> (
-    None
-):
+def test_the_time_of_a_task_counts_from_its_fetch_and_goes_on_through_heartbeats() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
-            (given,) = await stores.hand_out("a")
+            (dispatched,) = await stores.hand_out("a")
             await stores.queue.fetch("worker-1", ECHO, 1)
 
             async def seconds() -> float:
-                await stores.queue.heartbeat("worker-1", ECHO, [stop(given)])
+                await stores.queue.heartbeat("worker-1", ECHO, [stop(dispatched)])
                 (worker,) = await stores.queue.worker_details(100)
                 return float(worker["tasks"][0][1])
 
@@ -113,9 +114,8 @@ def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
                 await stores.queue.heartbeat("worker-1", ECHO, [])
             (worker,) = await stores.queue.worker_details(100)
             assert worker["heartbeats"] == 3
-            assert (
-                before - 1 <= worker["started_at"] <= after + 0.001
-            )  # times are shown in milliseconds
+            # times are shown in milliseconds
+            assert before - 1 <= worker["started_at"] <= after + 0.001
             old = b'{"queues":["echo"],"running":1,"at":1000.0}'  # as the version before said it
             await stores.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
             (worker,) = await stores.queue.worker_details(100)

@@ -23,10 +23,8 @@ class Shop:
 
     def __init__(self) -> None:
         self.server = Server(redis_url())
-        self.hot, self.queue = (
-            RedisHotStore(self.server, PARTITIONS),
-            RedisTaskQueue(self.server, PARTITIONS),
-        )
+        self.hot = RedisHotStore(self.server, PARTITIONS)
+        self.queue = RedisTaskQueue(self.server, PARTITIONS)
         self.leases: list[Lease] = []
 
     async def __aenter__(self) -> Self:
@@ -59,27 +57,29 @@ async def _hand_out(hot: RedisHotStore, partition: int) -> Lease:
 
 def test_a_worker_that_died_idle_is_a_consumer_nowhere_once_one_owner_has_reaped_it() -> None:
     async def scenario() -> None:
-        async with Shop() as it:
-            taken = await it.queue.fetch(WORKER, QUEUES, 10)
-            await it.queue.report(WORKER, [success(each, WORKER) for each in taken])
-            assert await it.consumers() == [1] * PARTITIONS
-            assert await it.queue.reap(0, it.leases[0].token, WORKER) == 0
-            assert await it.consumers() == [0] * PARTITIONS
-            assert await it.queue.workers() == {}
+        async with Shop() as shop:
+            taken = await shop.queue.fetch(WORKER, QUEUES, 10)
+            await shop.queue.report(
+                WORKER, [success(claimed_task, WORKER) for claimed_task in taken]
+            )
+            assert await shop.consumers() == [1] * PARTITIONS
+            assert await shop.queue.reap(0, shop.leases[0].token, WORKER) == 0
+            assert await shop.consumers() == [0] * PARTITIONS
+            assert await shop.queue.workers() == {}
 
     asyncio.run(scenario())
 
 
 def test_a_worker_that_died_with_tasks_is_known_until_all_of_them_are_taken_back() -> None:
     async def scenario() -> None:
-        async with Shop() as it:
-            assert len(await it.queue.fetch(WORKER, QUEUES, 10)) == PARTITIONS
-            for lease in it.leases:
+        async with Shop() as shop:
+            assert len(await shop.queue.fetch(WORKER, QUEUES, 10)) == PARTITIONS
+            for lease in shop.leases:
                 # with its counter: one that began anew would be a heartbeat to the owners of the
                 # others
-                assert await it.queue.workers() == {WORKER: 1}
-                assert await it.queue.reap(lease.partition, lease.token, WORKER) == 1
-            assert await it.consumers() == [0] * PARTITIONS
-            assert await it.queue.workers() == {}
+                assert await shop.queue.workers() == {WORKER: 1}
+                assert await shop.queue.reap(lease.partition, lease.token, WORKER) == 1
+            assert await shop.consumers() == [0] * PARTITIONS
+            assert await shop.queue.workers() == {}
 
     asyncio.run(scenario())

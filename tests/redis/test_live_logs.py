@@ -1,4 +1,7 @@
-"""Logs of running tasks in Redis: they go by themselves, and never take the memory that outcomes need."""
+"""Logs of running tasks in Redis.
+
+They expire by themselves, and never take the memory that outcomes need.
+"""
 
 import asyncio
 
@@ -33,14 +36,14 @@ def test_a_redis_that_refuses_a_log_says_so_and_takes_the_outcome() -> None:
 
         async def scenario() -> None:
             async with open_stores(server.url) as stores:
-                (given,) = await stores.hand_out("a")
+                (dispatched,) = await stores.hand_out("a")
                 await stores.queue.fetch("worker-1", {"echo"}, 1)
                 await stores.queue.share_logs({KEY: "at work"})
                 await stores.call("CONFIG", "SET", "maxmemory", "1")
                 with pytest.raises(StoreUnavailable):
                     await stores.queue.share_logs({KEY: "at work\nstill", OTHER: "me too"})
-                await stores.queue.report("worker-1", [success(given, "worker-1")])
-                assert await stores.inbox() == [success(given, "worker-1")]
+                await stores.queue.report("worker-1", [success(dispatched, "worker-1")])
+                assert await stores.inbox() == [success(dispatched, "worker-1")]
                 await stores.queue.share_logs({KEY: ""})
                 assert await stores.call("KEYS", "*:log:*") == []
 

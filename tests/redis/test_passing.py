@@ -1,4 +1,7 @@
-"""Tasks that a worker without their handler passes over: each moves once, and nothing of it stays behind."""
+"""Tasks that a worker without their handler passes on.
+
+Each moves once, and nothing of it stays behind.
+"""
 
 import asyncio
 from typing import Any
@@ -26,7 +29,7 @@ async def _hand_out(stores: StoresUnderTest, *handlers: str) -> list[Any]:
 def test_a_task_moves_once_however_many_workers_without_its_handler_look() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
-            (given,) = await _hand_out(stores, "new")
+            (dispatched,) = await _hand_out(stores, "new")
             await stores.queue._fetch_from(0, "worker-1", OLD, 10)
             first = await stores.call("XRANGE", SIDE, "-", "+")
             wake = await stores.call("XRANGE", "penstock:{0}:wake", "-", "+")
@@ -37,7 +40,7 @@ def test_a_task_moves_once_however_many_workers_without_its_handler_look() -> No
             assert await stores.call("XRANGE", "penstock:{0}:wake", "-", "+") == wake, (
                 "nobody is woken for nothing"
             )
-            assert await stores.queue.fetch("worker-9", {"echo"}, 10, {"new"}) == [given]
+            assert await stores.queue.fetch("worker-9", {"echo"}, 10, {"new"}) == [dispatched]
 
     asyncio.run(scenario())
 
@@ -47,11 +50,14 @@ def test_one_fetch_passes_over_a_bounded_number_and_the_next_goes_on() -> None:
         async with open_stores() as stores:
             await _hand_out(stores, *["new"] * 1500, "old")
             await stores.queue._fetch_from(0, "worker-1", OLD, 100)
-            backlog = {each.handler: each.waiting for each in await stores.queue.backlog(0)}
+            backlog = {
+                backlog_line.handler: backlog_line.waiting
+                for backlog_line in await stores.queue.backlog(0)
+            }
             assert backlog == {"new": 1000, None: 501}
             async with asyncio.timeout(5):  # it is woken by what it has moved itself
                 fetched = await stores.queue.fetch("worker-1", {"echo"}, 100, {"old"})
-            assert [each.handler for each in fetched] == ["old"]
+            assert [backlog_line.handler for backlog_line in fetched] == ["old"]
             assert await stores.queue.backlog(0) == [Backlog("echo", "new", 1500)]
 
     asyncio.run(scenario())
@@ -65,7 +71,9 @@ def test_the_stream_of_a_handler_goes_when_its_tasks_are_done() -> None:
             assert await stores.queue.fetch("worker-2", {"echo"}, 10, {"new"}) == tasks
             await stores.queue._fetch_from(0, "worker-2", [1, "echo", "new"], 10)
             assert await stores.call("EXISTS", SIDE) == 1, "its tasks are in a worker's hands"
-            await stores.queue.report("worker-2", [success(each, "worker-2") for each in tasks])
+            await stores.queue.report(
+                "worker-2", [success(claimed_task, "worker-2") for claimed_task in tasks]
+            )
             await stores.queue._fetch_from(0, "worker-2", [1, "echo", "new"], 10)
             assert await stores.call("EXISTS", SIDE) == 0
             assert await stores.call("SMEMBERS", "penstock:{0}:queues") == [b"0:echo"]
@@ -78,9 +86,9 @@ def test_the_stream_of_a_handler_goes_when_its_tasks_are_done() -> None:
 def test_a_task_whose_handler_cannot_be_read_is_reported_and_not_passed_over() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
-            (given,) = await _hand_out(stores, "old")
+            (dispatched,) = await _hand_out(stores, "old")
             await stores.call("XADD", "penstock:{0}:tasks:0:echo", "*", "1", b"\xc1 is no task")
-            assert await stores.queue.fetch("worker-1", {"echo"}, 10, {"old"}) == [given]
+            assert await stores.queue.fetch("worker-1", {"echo"}, 10, {"old"}) == [dispatched]
             assert [event.error.category for event in await stores.inbox()] == ["schema"]
             assert await stores.queue.backlog(0) == []
 
@@ -90,8 +98,8 @@ def test_a_task_whose_handler_cannot_be_read_is_reported_and_not_passed_over() -
 def test_a_task_that_is_gone_is_not_taken_back() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
-            (given,) = await _hand_out(stores, "new")
-            event = codec.encode(TaskReturned(*key_of(given), "nowhere"))
+            (dispatched,) = await _hand_out(stores, "new")
+            event = codec.encode(TaskReturned(*key_of(dispatched), "nowhere"))
             assert (
                 await stores.queue._run("recall", 0, stores.lease.token, "0:echo", "1-1", event)
                 == 0

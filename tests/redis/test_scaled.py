@@ -74,12 +74,12 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
             ("PENDING", waiting),
             ("COMPLETED", {names[0]}),
         ):
-            found: list[str] = []
+            ids: list[str] = []
             before = None
             while page := await stores.cold.search(Search(states=(state,), before=before, limit=2)):
-                found += [row.execution_id for row in page]
+                ids += [row.execution_id for row in page]
                 before = page[-1].n
-            assert sorted(found) == sorted(expected), state
+            assert sorted(ids) == sorted(expected), state
         rows = {row.execution_id: row for row in await stores.cold.search(Search())}
         assert {rows[name].started_at for name in begun} == {1001.0}
         assert {rows[name].started_at for name in waiting} == {None}
@@ -100,9 +100,9 @@ def test_while_redis_is_away_only_what_has_ended_is_shown(monkeypatch: pytest.Mo
         owner = await begin(stores, over, runs)
         await owner.commit(ended(over))
         monkeypatch.setattr(stores.hot, "changes", away)
-        shown = await stores.cold.execution(over)
-        assert shown is not None
-        assert shown.record.state == "COMPLETED"
+        stored = await stores.cold.execution(over)
+        assert stored is not None
+        assert stored.record.state == "COMPLETED"
         with pytest.raises(StoreUnavailable):
             await stores.cold.execution(runs)
         await stores.close()

@@ -141,7 +141,10 @@ def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> Non
 def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A process that stood still for a while, as on a busy machine, has nothing to blame its server for."""
+    """A process that stood still for a while has nothing to blame its server for.
+
+    That happens on a busy machine.
+    """
     with redis_server() as server:
 
         async def scenario() -> None:
@@ -177,7 +180,10 @@ def _is_refused(stores: StoresUnderTest) -> bool:
 
 
 def test_what_goes_away_comes_back() -> None:
-    """A connection that broke is made again by the next call, and what was asked meanwhile failed."""
+    """A broken connection is opened again by the next call.
+
+    Calls that were made meanwhile failed.
+    """
     with redis_server(append_only="always") as server:
 
         async def scenario() -> None:

@@ -1,4 +1,7 @@
-"""A Redis whose node dies is served by another one: a cluster, and a master that Sentinels watch."""
+"""A Redis whose node dies is served by another one.
+
+A cluster, and a master that Sentinels watch.
+"""
 
 import asyncio
 
@@ -14,8 +17,8 @@ from tests.waiting import until
 
 
 def test_several_servers_that_are_no_cluster_are_refused() -> None:
-    with redis_server(append_only=None) as one, redis_server(append_only=None) as other:
-        url = f"redis://:{one.password()}@127.0.0.1:{one.port},127.0.0.1:{other.port}/0"
+    with redis_server(append_only=None) as first, redis_server(append_only=None) as second:
+        url = f"redis://:{first.password()}@127.0.0.1:{first.port},127.0.0.1:{second.port}/0"
 
         async def scenario() -> None:
             server = Server(url)

@@ -7,7 +7,10 @@ from tests.redis.stores_under_test import open_stores
 
 
 def test_a_wakeup_between_a_fetch_and_its_empty_answer_is_kept() -> None:
-    """The fetch and the reading of wake-ups have connections of their own, so the answers may come in any order."""
+    """The replies to a fetch and to reading wake-ups may come in any order.
+
+    Each has a connection of its own.
+    """
 
     async def scenario() -> None:
         async with open_stores() as stores:
@@ -21,7 +24,7 @@ def test_a_wakeup_between_a_fetch_and_its_empty_answer_is_kept() -> None:
             ((partition, wakeups),) = waker.hopeful()
             waker._wake_up([partition])  # heard meanwhile
             waker.found_empty(partition, wakeups)
-            assert [each for each, _ in waker.hopeful()] == [partition]
+            assert [hopeful for hopeful, _ in waker.hopeful()] == [partition]
             await waker.close()
 
     asyncio.run(scenario())

@@ -87,9 +87,9 @@ def watched_redis() -> Iterator[Watched]:
 
 
 def _knows_others(client: redis.Redis) -> bool:
-    others: Any = client.sentinel_sentinels(MASTER_NAME)
+    sentinels: Any = client.sentinel_sentinels(MASTER_NAME)
     replicas: Any = client.sentinel_slaves(MASTER_NAME)
-    return len(others) == 2 and len(replicas) == 1
+    return len(sentinels) == 2 and len(replicas) == 1
 
 
 def _sentinel(folder: Path, master: RedisServer) -> Sentinel:
@@ -176,11 +176,11 @@ async def serves(server: Server) -> bool:
 
 async def limit_is_shared(url: str) -> bool:
     """Two processes with the same rate limit count together."""
-    one, other = RedisRateLimitStorage.at(url), RedisRateLimitStorage.at(url)
-    await one.enter("key", 10, 60)
-    entered = await other.enter("key", 10, 60)
-    await one.close()
-    await other.close()
+    first, second = RedisRateLimitStorage.at(url), RedisRateLimitStorage.at(url)
+    await first.enter("key", 10, 60)
+    entered = await second.enter("key", 10, 60)
+    await first.close()
+    await second.close()
     return entered.used == 2
 
 

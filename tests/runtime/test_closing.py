@@ -1,4 +1,7 @@
-"""An engine that isn't open says so at once, whatever is asked of it; what is under way when it closes ends."""
+"""An engine that isn't open says so at once, whatever is called.
+
+Calls that are under way when it closes end.
+"""
 
 from __future__ import annotations
 
@@ -85,13 +88,13 @@ def test_every_call_says_that_the_engine_is_not_open(kind: str, tmp_path: Path) 
 
 
 def test_every_call_of_an_engine_is_tried_when_it_is_not_open() -> None:
-    others = {"check_open"}
+    exceptions = {"check_open"}
     public = {
         name
         for name in vars(Engine)
         if not name.startswith("_") and callable(getattr(Engine, name))
     }
-    assert public - others <= {name.partition(" ")[0] for name in CALLS}
+    assert public - exceptions <= {name.partition(" ")[0] for name in CALLS}
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -109,14 +112,16 @@ def test_a_call_that_is_under_way_when_the_engine_closes_comes_to_an_end(
                 for _ in range(round_number * 3):  # closed at another point each time
                     await asyncio.sleep(0)
             async with asyncio.timeout(PATIENCE_SECONDS):
-                found = await asyncio.gather(*starts, return_exceptions=True)
+                outcomes = await asyncio.gather(*starts, return_exceptions=True)
                 with pytest.raises(NotOpen):
                     await waiter
-            for each in found:
-                assert not isinstance(each, BaseException) or isinstance(each, PenstockError), repr(
-                    each
-                )
-            answered += [each.id for each in found if not isinstance(each, BaseException)]
+            for outcome in outcomes:
+                assert not isinstance(outcome, BaseException) or isinstance(
+                    outcome, PenstockError
+                ), repr(outcome)
+            answered += [
+                outcome.id for outcome in outcomes if not isinstance(outcome, BaseException)
+            ]
         assert answered
         if kind == "sqlite":  # what was answered is there, and ends
             async with engine_on(kind, tmp_path) as engine, asyncio.timeout(PATIENCE_SECONDS):

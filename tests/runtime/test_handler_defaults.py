@@ -14,10 +14,10 @@ from penstock.errors import SettingsError
 DOCUMENT = {"name": "flow", "nodes": [{"id": "a", "handler": "shaky"}]}
 
 
-def shaky(calls: list[int], **asked: Any) -> Registry:
+def shaky(calls: list[int], **defaults: Any) -> Registry:
     registry = Registry()
 
-    @handler("shaky", registry=registry, **asked)
+    @handler("shaky", registry=registry, **defaults)
     async def never() -> None:
         calls.append(1)
         raise RuntimeError("no")
@@ -43,8 +43,8 @@ def test_a_changed_handler_counts_from_the_next_process_on(tmp_path: Path, refer
 def test_a_control_request_that_makes_no_sense_is_refused_before_anything_runs(
     tmp_path: Path,
 ) -> None:
-    async def run(**asked: Any) -> None:
-        async with Engine(f"sqlite:///{tmp_path}/store.db", registry=shaky([], **asked)):
+    async def run(**defaults: Any) -> None:
+        async with Engine(f"sqlite:///{tmp_path}/store.db", registry=shaky([], **defaults)):
             pass
 
     with pytest.raises(SettingsError, match=r"the handler 'shaky' can't be: .*timeout_seconds"):

@@ -1,4 +1,7 @@
-"""An engine on a SQLite file forgets what ended long ago by itself, while it runs, and holds nobody up."""
+"""An engine on a SQLite file deletes old executions by itself.
+
+It does so while it runs, and holds nothing up.
+"""
 
 from __future__ import annotations
 
@@ -22,20 +25,19 @@ LARGE = {"name": "big", "nodes": [{"id": "a", "handler": "echo", "config": {"tex
 DAY = 86400.0
 
 
-def settings(folder: Path, **more: Any) -> Settings:
-    return Settings.load({"inline_max_bytes": 1000, **more}, environ={}, directory=folder)
+def settings(folder: Path, **options: Any) -> Settings:
+    return Settings.load({"inline_max_bytes": 1000, **options}, environ={}, directory=folder)
 
 
 def blobs_in(folder: Path) -> list[Path]:
-    return [each for each in (folder / "work.db.blobs").glob("*/*") if each.is_file()]
+    return [file for file in (folder / "work.db.blobs").glob("*/*") if file.is_file()]
 
 
 def make_old(folder: Path) -> None:
     """Everything that is in the file ended in 1970."""
     with closing(sqlite3.connect(folder / "work.db")) as connection, connection:
-        connection.execute(
-            "UPDATE executions SET ended_at = 2, created_at = 1, n = 20000"
-        )  # the only one there is
+        # there is only one execution
+        connection.execute("UPDATE executions SET ended_at = 2, created_at = 1, n = 20000")
         connection.execute("UPDATE changes SET n = 20000")
     for blob in blobs_in(folder):
         os.utime(blob, (1, 1))
@@ -124,12 +126,12 @@ def test_a_large_value_that_is_put_again_is_not_taken_for_an_old_one(tmp_path: P
     async def main() -> None:
         stores = SqliteStores(tmp_path / "work.db")
         blob, other = await stores.blobs.put(b"again"), await stores.blobs.put(b"never again")
-        for each in blobs_in(tmp_path):
-            os.utime(each, (1, 1))
+        for file in blobs_in(tmp_path):
+            os.utime(file, (1, 1))
         assert await stores.blobs.keys_before(1000.0) == {blob.key, other.key}
         await stores.blobs.put(b"again")
         await stores.forget(1000.0)
-        assert [each.name for each in blobs_in(tmp_path)] == [blob.key]
+        assert [file.name for file in blobs_in(tmp_path)] == [blob.key]
         await stores.close()
 
     asyncio.run(main())

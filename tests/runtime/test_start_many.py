@@ -1,4 +1,7 @@
-"""Many executions at once: stored together, and a new document is compiled for the first of them only."""
+"""Many executions started at once.
+
+They are stored together, and a new document is compiled for the first of them only.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ def test_a_new_document_that_many_start_at_once_is_compiled_once(
 
 def test_a_result_is_found_although_the_news_of_its_end_got_lost(tmp_path: Path) -> None:
     async def scenario(engine: penstock.Engine) -> None:
-        told = engine.service.on_commit
+        on_commit = engine.service.on_commit
         engine.service.on_commit = lambda *_: None  # type: ignore[method-assign]
         execution = await engine.start(COUNT, {"n": 1})
 
@@ -83,7 +86,7 @@ def test_a_result_is_found_although_the_news_of_its_end_got_lost(tmp_path: Path)
             return (await execution.status()).completed
 
         await until(is_over)
-        engine.service.on_commit = told  # type: ignore[method-assign]
+        engine.service.on_commit = on_commit  # type: ignore[method-assign]
         await engine.service.look_again()  # as when a new owner begins
         assert (await execution.result()).completed
 

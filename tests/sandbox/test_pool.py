@@ -1,4 +1,7 @@
-"""The sandbox: one job at a time in each process, and limits that nothing in a job can get around."""
+"""The sandbox: one job at a time in each process.
+
+Its limits hold, whatever a job does.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +27,13 @@ ROOT = Path(__file__).parents[2]
 async def pool(
     processes: int = 1, seconds: float = 0.2, memory_bytes: int = 64 * MIB, answer: int = 32 * MIB
 ):
-    made = SandboxPool(
+    new_pool = SandboxPool(
         processes=processes, seconds=seconds, memory_bytes=memory_bytes, answer_bytes_max=answer
     )
     try:
-        yield made
+        yield new_pool
     finally:
-        await made.close()
+        await new_pool.close()
 
 
 def job(name: str, *parts: bytes, turn: str = "") -> Job:
@@ -204,8 +207,10 @@ def test_a_child_ends_with_the_process_that_started_it():
         "import asyncio, os, sys\n"
         "from penstock.sandbox import Job, SandboxPool, call\n"
         "async def work():\n"
-        "    pool = SandboxPool(processes=1, seconds=5, memory_bytes=2**26, answer_bytes_max=1000)\n"
-        "    print((await call(pool, Job('tests.sandbox.jobs:say_who', []))).decode(), flush=True)\n"
+        "    pool = SandboxPool(processes=1, seconds=5, memory_bytes=2**26, "
+        "answer_bytes_max=1000)\n"
+        "    answer = await call(pool, Job('tests.sandbox.jobs:say_who', []))\n"
+        "    print(answer.decode(), flush=True)\n"
         "    sys.stdin.read()\n"
         "asyncio.run(work())\n"
     )

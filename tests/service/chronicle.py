@@ -1,4 +1,7 @@
-"""A real store whose history a test writes, commit by commit, as the owner of its only partition does."""
+"""A real store whose history a test writes, commit by commit.
+
+As the owner of its only partition does.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ from penstock.stores.sqlite import SqliteStores
 
 
 class Watched:
-    """A cold store that counts what is asked of it; a test may do something before or after a reading."""
+    """A cold store that counts its calls.
+
+    A test may do something before or after a read.
+    """
 
     def __init__(self, cold: Any) -> None:
         self._cold = cold
@@ -75,39 +81,44 @@ class Chronicle:
             await self.stores.cold.record_intents([Intent(record)])
             self._last[name] = 0
 
-    async def commit(self, name: str, lines: int = 1, *, told: bool = True) -> None:
-        """Some lines of an execution; nobody is told of a commit whose answer was lost."""
+    async def commit(self, name: str, lines: int = 1, *, notifies: bool = True) -> None:
+        """Commit some lines of an execution.
+
+        With `notifies=False` nobody hears of the commit, as when its answer was lost.
+        """
         first = self._last[name] + 1
         history = [
             Transition(seq, 1000.0 + seq, f"n{seq}", "PENDING", "QUEUED", 1)
             for seq in range(first, first + lines)
         ]
-        await self._write(Commands(name, history=history), told=told)
+        await self._write(Commands(name, history=history), notifies=notifies)
 
     async def turn(self, name: str, lines: int = 0) -> None:
         """The execution itself goes on, amid so many lines of nodes before it and behind it."""
         first = self._last[name] + 1
         around = [
-            Transition(first + each, 1000.0, f"n{each}", "PENDING", "QUEUED", 1)
-            for each in range(2 * lines + 1)
+            Transition(first + step, 1000.0, f"n{step}", "PENDING", "QUEUED", 1)
+            for step in range(2 * lines + 1)
         ]
         around[lines] = Transition(first + lines, 1000.0, "", "PAUSED", "RUNNING", 0)
-        await self._write(Commands(name, history=around), told=True)
+        await self._write(Commands(name, history=around), notifies=True)
 
-    async def finish(self, name: str, *, told: bool = True) -> None:
+    async def finish(self, name: str, *, notifies: bool = True) -> None:
         seq = self._last[name] + 1
         record = ExecutionRecord(
             name, "flow", 1, ExecutionState.COMPLETED, b"{}", 1000.0, finished_at=1001.0
         )
         history = [Transition(seq, 1000.0 + seq, "", "RUNNING", "COMPLETED", 0)]
-        await self._write(Commands(name, record=record, history=history, finished=True), told=told)
+        await self._write(
+            Commands(name, record=record, history=history, finished=True), notifies=notifies
+        )
 
-    async def _write(self, commands: Commands, *, told: bool) -> None:
+    async def _write(self, commands: Commands, *, notifies: bool) -> None:
         lease = self._lease
         await self.stores.hot.commit(plan_commit(lease, lease.position, [commands]))
         lease.commit_number += 1
         self._last[commands.execution_id] = commands.history[-1].seq
-        if told:
+        if notifies:
             self.live_events.on_commit([(commands.execution_id, commands.history)])
 
 

@@ -1,4 +1,7 @@
-"""A commit feed of several partitions in memory, as a store with partitions has it: capped, and read in any interleaving."""
+"""A commit feed of several partitions in memory.
+
+As in a store with partitions, it is capped, and read in any interleaving.
+"""
 
 from __future__ import annotations
 
@@ -12,25 +15,30 @@ from penstock.stores.records import FeedCursor, FeedEntry, FeedGap
 
 class FeedPartitions:
     def __init__(self, count: int, luck: random.Random, *, retained: int = 10_000) -> None:
-        self._luck, self._retained = luck, retained
+        self._luck = luck
+        self._retained = retained
         self._feed_entries: list[list[FeedEntry]] = [[] for _ in range(count)]
-        self._ends, self._trimmed = [0] * count, [0] * count
+        self._ends = [0] * count
+        self._trimmed = [0] * count
         self._last: dict[str, int] = {}
 
     def commit(self, partition: int, *, parts: int = 1, lines: int = 1) -> None:
-        """Of executions that are at home in this partition; now and then of none that anybody could read about."""
+        """Commit lines of executions of this partition.
+
+        Now and then of an execution that no reader can look up.
+        """
         self._ends[partition] += self._luck.randrange(1, 4)
         for number in range(parts):
             name = f"{partition}/{number}"
             first = self._last.get(name, 0) + 1
             self._last[name] = first + lines - 1
-            told = [
+            transitions = [
                 Transition(seq, 1.0, "n", "PENDING", "QUEUED", 1)
                 for seq in range(first, first + lines)
             ]
             self._ends[partition] += 1
             self._feed_entries[partition].append(
-                FeedEntry(self._ends[partition], name, told, partition)
+                FeedEntry(self._ends[partition], name, transitions, partition)
             )
         retained = self._feed_entries[partition]
         if len(retained) > self._retained:
@@ -54,10 +62,10 @@ class FeedPartitions:
             [part for part in parts if part.position > position]
             for parts, position in zip(self._feed_entries, after, strict=True)
         ]
-        found: list[FeedEntry] = []
-        while len(found) < limit and (left := [parts for parts in waiting if parts]):
-            found.append(self._luck.choice(left).pop(0))
-        return found
+        entries: list[FeedEntry] = []
+        while len(entries) < limit and (left := [parts for parts in waiting if parts]):
+            entries.append(self._luck.choice(left).pop(0))
+        return entries
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"the feed of all executions needs no {name}")

@@ -20,8 +20,12 @@ def seen(trial: Trial, name: str) -> list[tuple[Any, ...]]:
     """Number and state, then the seconds at which it was queued, started and finished."""
     keys = ("queued_at", "started_at", "finished_at")
     return [
-        (each["attempt"], each["state"], *(each[key] and float(each[key][17:-1]) for key in keys))
-        for each in attempts(trial, name)
+        (
+            attempt["attempt"],
+            attempt["state"],
+            *(attempt[key] and float(attempt[key][17:-1]) for key in keys),
+        )
+        for attempt in attempts(trial, name)
     ]
 
 
@@ -37,8 +41,8 @@ def test_an_attempt_is_followed_from_the_queue_to_its_end() -> None:
     assert seen(trial, "a") == [(1, "RUNNING", 0.0, 1.0, None)]
     trial.succeed("a", at=3.0)
     assert seen(trial, "a") == [(1, "COMPLETED", 0.0, 1.0, 3.0)]
-    (shown,) = attempts(trial, "a")
-    assert (shown["worker_id"], shown["error"], shown["at"]) == ("worker-1", None, None)
+    (attempt,) = attempts(trial, "a")
+    assert (attempt["worker_id"], attempt["error"], attempt["at"]) == ("worker-1", None, None)
 
 
 def test_attempts_that_were_followed_by_another_have_failed() -> None:
@@ -82,9 +86,9 @@ def test_what_has_no_task_has_no_attempts_but_a_failure_before_the_first_is_show
     trial = Trial(decision("yes", gives=True), skipped, bad, node("kept"), reused={"kept": b"1"})
     assert trial.state == "COMPLETED"
     assert [seen(trial, name) for name in ("yes", "skipped", "kept")] == [[], [], []]
-    (shown,) = attempts(trial, "bad")
-    assert (shown["attempt"], shown["state"], shown["queued_at"]) == (0, "FAILED", None)
-    assert shown["error"]["category"] == "config"
+    (attempt,) = attempts(trial, "bad")
+    assert (attempt["attempt"], attempt["state"], attempt["queued_at"]) == (0, "FAILED", None)
+    assert attempt["error"]["category"] == "config"
 
 
 def test_an_attempt_that_was_handed_out_again_after_a_loss_is_one_attempt() -> None:

@@ -1,4 +1,7 @@
-"""A store is not filled without end: beyond a limit, what is new is refused until some of it is done."""
+"""A store is not filled without end.
+
+Beyond a limit, starts are refused until some executions have ended.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,14 @@ def test_more_executions_of_a_workflow_than_its_limit_are_refused_until_some_hav
     async def scenario() -> None:
         stores, clock = MemoryStores(time.time), Clock()
         backlog = Backlog(stores, waiting_tasks_max=0, workflow_unfinished_max=3, clock=clock)
-        made = [submitted(name, workflow="one") for name in ("a", "b")]
-        await stores.cold.record_intents(made)
+        intents = [submitted(name, workflow="one") for name in ("a", "b")]
+        await stores.cold.record_intents(intents)
         assert not await _refused(backlog, "one")
         assert await _refused(backlog, "one")
         assert not await _refused(backlog, "two")
         owner = await Owner.of(stores)
-        await owner.commit(*(running(each) for each in made))
-        await owner.commit(*(over(each) for each in made))
+        await owner.commit(*(running(intent) for intent in intents))
+        await owner.commit(*(over(intent) for intent in intents))
         clock.seconds += CLOSE_LOOK_SECONDS
         await _refused(backlog, "one")  # it starts the look
         await let_others_run()
@@ -59,8 +62,8 @@ def test_more_tasks_than_the_store_should_hold_are_refused() -> None:
         stores, clock = MemoryStores(time.time), Clock()
         backlog = Backlog(stores, waiting_tasks_max=10, workflow_unfinished_max=0, clock=clock)
         assert not await _refused(backlog, "one", 4)
-        [new] = made = [submitted("a", workflow="one")]
-        await stores.cold.record_intents(made)
+        [new] = intents = [submitted("a", workflow="one")]
+        await stores.cold.record_intents(intents)
         owner = await Owner.of(stores)
         await owner.commit(running(new))
         await owner.commit(queued(*[task("a", f"n{number}") for number in range(10)]))

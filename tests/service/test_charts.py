@@ -48,13 +48,25 @@ def test_totals_and_series_have_every_state_and_every_bucket() -> None:
 
 def test_workflows_that_fail_most_often_come_first_then_those_that_are_started_most() -> None:
     rows = [
-        row("fine", "COMPLETED", 0, 5), row("busy", "COMPLETED", 0, 50), row("new", "RUNNING", 2, 7),
-        row("bad", "FAILED", 0, 1), row("bad", "COMPLETED", 1, 2), row("bad", "CANCELLED", 1, 9),
-        row("bad", "PAUSED", 1, 1), row("worse", "FAILED", 1, 1), row("worse", "FAILED", 2, 1),
-    ]  # fmt: skip
-    found = charts.workflows(rows)
-    assert [each["workflow"] for each in found] == ["worse", "bad", "busy", "new", "fine"]
-    assert found[1] == {
+        row("fine", "COMPLETED", 0, 5),
+        row("busy", "COMPLETED", 0, 50),
+        row("new", "RUNNING", 2, 7),
+        row("bad", "FAILED", 0, 1),
+        row("bad", "COMPLETED", 1, 2),
+        row("bad", "CANCELLED", 1, 9),
+        row("bad", "PAUSED", 1, 1),
+        row("worse", "FAILED", 1, 1),
+        row("worse", "FAILED", 2, 1),
+    ]
+    workflows = charts.workflows(rows)
+    assert [workflow["workflow"] for workflow in workflows] == [
+        "worse",
+        "bad",
+        "busy",
+        "new",
+        "fine",
+    ]
+    assert workflows[1] == {
         "workflow": "bad",
         "total": 13,
         "completed": 2,
@@ -63,12 +75,16 @@ def test_workflows_that_fail_most_often_come_first_then_those_that_are_started_m
         "active": 1,
         "failure_rate": pytest.approx(1 / 3, abs=1e-6),
     }
-    assert found[3]["failure_rate"] == 0.0
+    assert workflows[3]["failure_rate"] == 0.0
 
 
 def test_no_more_than_fifty_workflows_are_shown() -> None:
-    found = charts.workflows([row(f"w{number}", "FAILED", 0, number) for number in range(1, 61)])
-    assert [each["workflow"] for each in found] == [f"w{number}" for number in range(60, 10, -1)]
+    workflows = charts.workflows(
+        [row(f"w{number}", "FAILED", 0, number) for number in range(1, 61)]
+    )
+    assert [workflow["workflow"] for workflow in workflows] == [
+        f"w{number}" for number in range(60, 10, -1)
+    ]
 
 
 def test_examples_are_of_what_there_is_most_and_have_ended() -> None:
@@ -98,16 +114,16 @@ def test_of_a_large_execution_only_some_hops_are_taken_from_all_over_it() -> Non
         NodeRun("n", NodeState.COMPLETED, 1, queued_at=0.0, started_at=float(number))
         for number in range(10_000)
     ]
-    found = charts.hops_of(runs)
-    assert 50 <= len(found) <= charts.HOPS_MAX
-    assert max(found) > 9800
-    assert len({after - before for before, after in pairwise(found)}) == 1
+    hops = charts.hops_of(runs)
+    assert 50 <= len(hops) <= charts.HOPS_MAX
+    assert max(hops) > 9800
+    assert len({after - before for before, after in pairwise(hops)}) == 1
 
 
 def test_hops_are_shown_in_milliseconds_and_none_where_there_are_none() -> None:
-    shown = charts.hops_view({0: [0.001] * 19 + [0.5], 2: [0.0021234]}, WINDOW)
-    assert (shown["p50_ms"], shown["p95_ms"], shown["samples"]) == (1.0, 2.123, 21)
-    assert [(each["p50_ms"], each["p95_ms"]) for each in shown["series"]] == [
+    hops = charts.hops_view({0: [0.001] * 19 + [0.5], 2: [0.0021234]}, WINDOW)
+    assert (hops["p50_ms"], hops["p95_ms"], hops["samples"]) == (1.0, 2.123, 21)
+    assert [(bucket["p50_ms"], bucket["p95_ms"]) for bucket in hops["series"]] == [
         (1.0, 1.0),
         (None, None),
         (2.123, 2.123),
@@ -152,14 +168,14 @@ def stored(
 
 
 def run(name: str, state: NodeState, seconds: float = 1.0, **fields: Any) -> NodeRun:
-    given = {
+    defaults = {
         "attempt": 1,
         "queued_at": 20.0,
         "started_at": 20.0,
         "finished_at": 20.0 + seconds,
         **fields,
     }
-    return NodeRun(name, state, **given)
+    return NodeRun(name, state, **defaults)
 
 
 def test_nodes_are_counted_and_timed_by_how_they_ended() -> None:
@@ -180,11 +196,11 @@ def test_nodes_are_counted_and_timed_by_how_they_ended() -> None:
         )
     )
     times.add(stored(ExecutionState.CANCELLED, run("a", NodeState.CANCELLED, 99.0)))
-    shown = times.view([plan(a="echo", b="http", never="noop")])
-    assert shown["sampled"] == 5
-    assert shown["states"] == {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 1}
-    assert (shown["p50_seconds"], shown["p95_seconds"]) == (20.0, 30.0)
-    a, b, never = shown["nodes"]
+    node_times = times.view([plan(a="echo", b="http", never="noop")])
+    assert node_times["sampled"] == 5
+    assert node_times["states"] == {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 1}
+    assert (node_times["p50_seconds"], node_times["p95_seconds"]) == (20.0, 30.0)
+    a, b, never = node_times["nodes"]
     assert a == {
         "node_id": "a",
         "handler": "echo",

@@ -29,7 +29,8 @@ class Client:
     """Reads a stream as a browser does: has the last id of what arrived, and comes back with it."""
 
     def __init__(self, live_events: LiveEvents, last: str | None) -> None:
-        self._live_events, self.last = live_events, last
+        self._live_events = live_events
+        self.last = last
         self.got: dict[str, list[int]] = {}
 
     async def read(self, limit: int = 10**9, pause: int = 0) -> None:
@@ -111,7 +112,7 @@ def test_an_id_whose_partition_was_trimmed_is_refused_before_the_stream_begins()
             partitions.commit(1)
         with pytest.raises(NoSuchEvent, match="isn't kept any more"):
             await client.read(1)
-        # the other partition has lost nothing, and what was lost is known to a reader that has had it
+        # the other partition has lost nothing, and a reader that has had what was lost goes on
         newest = await partitions.commits_end()
         client.last = f"0-{newest[1]}"
         await client.read(3)
@@ -119,9 +120,7 @@ def test_an_id_whose_partition_was_trimmed_is_refused_before_the_stream_begins()
     asyncio.run(scenario())
 
 
-def test_a_reader_whose_partition_is_trimmed_while_it_sleeps_is_told_and_misses_nothing_silently() -> (
-    None
-):
+def test_a_reader_whose_partition_is_trimmed_while_it_sleeps_misses_nothing_silently() -> None:
     async def scenario() -> None:
         partitions = FeedPartitions(2, random.Random(1), retained=5)
         live_events = live_events_of(partitions, waiting_max=3)
@@ -144,7 +143,10 @@ def test_a_reader_whose_partition_is_trimmed_while_it_sleeps_is_told_and_misses_
 
 
 async def _random_clients(luck: random.Random) -> None:
-    """Clients that come, pause, are cut off in the middle of a part and come back, while all partitions go on."""
+    """Clients that come, pause, are cut off in the middle and come back.
+
+    All partitions go on meanwhile.
+    """
     partitions = FeedPartitions(luck.randrange(1, 5), luck)
     live_events = live_events_of(partitions, waiting_max=luck.choice([4, 30, 2000]))
     count = len(await partitions.commits_end())
@@ -152,12 +154,12 @@ async def _random_clients(luck: random.Random) -> None:
     tasks: list[asyncio.Task[None]] = []
 
     def go_on() -> None:
-        for place, client in enumerate(clients):
-            if place == len(tasks):
+        for index, client in enumerate(clients):
+            if index == len(tasks):
                 tasks.append(asyncio.create_task(client.read(1)))
-            elif tasks[place].done():
-                tasks[place].result()
-                tasks[place] = asyncio.create_task(
+            elif tasks[index].done():
+                tasks[index].result()
+                tasks[index] = asyncio.create_task(
                     client.read(luck.randrange(1, 20), luck.randrange(4))
                 )
 
@@ -235,8 +237,10 @@ def _parts(draw: st.DrawFn) -> tuple[int, list[FeedEntry]]:
         )
     ):
         ends[partition] += gap
-        told = [Transition(seq, 1.0, "n", "PENDING", "QUEUED", 1) for seq in range(lines)]
-        parts.append(FeedEntry(ends[partition], f"{partition}:{ends[partition]}", told, partition))
+        transitions = [Transition(seq, 1.0, "n", "PENDING", "QUEUED", 1) for seq in range(lines)]
+        parts.append(
+            FeedEntry(ends[partition], f"{partition}:{ends[partition]}", transitions, partition)
+        )
     return count, parts
 
 
@@ -244,19 +248,19 @@ def _seen(batches: list[Batch]) -> list[tuple[str, int]]:
     return [(entry.execution_id, entry.line.seq) for batch in batches for entry in batch.feed_lines]
 
 
-def _rest(parts: list[FeedEntry], place: FeedCursor) -> list[FeedEntry]:
-    return [part for part in parts if part.position > place[part.partition]]
+def _rest(parts: list[FeedEntry], cursor: FeedCursor) -> list[FeedEntry]:
+    return [part for part in parts if part.position > cursor[part.partition]]
 
 
 def _behind(name: str, count: int, parts: list[FeedEntry]) -> list[tuple[str, int]]:
     """What a reader gets that goes on behind this id."""
-    place, partition, seen = _read_id(name, count)
+    cursor, partition, seen = _read_id(name, count)
     half = [
         part
         for part in parts
-        if seen and (part.partition, part.position) == (partition, place[partition])
+        if seen and (part.partition, part.position) == (partition, cursor[partition])
     ]
-    return _seen([batch_of(half, place, seen), *of_feed_entries(_rest(parts, place), place)])
+    return _seen([batch_of(half, cursor, seen), *of_feed_entries(_rest(parts, cursor), cursor)])
 
 
 @given(_parts(), st.randoms(use_true_random=False))
@@ -281,11 +285,11 @@ def test_a_reader_that_is_ahead_of_the_others_gets_the_rest_with_ids_of_its_own(
         max([0, *(part.position for part in parts if part.partition == partition)])
         for partition in range(count)
     ]
-    place = tuple(data.draw(st.integers(0, end)) for end in ends)
+    cursor = tuple(data.draw(st.integers(0, end)) for end in ends)
     [batch] = of_feed_entries(parts, (0,) * count)
-    mine = batch.seen_from(place)
-    assert _seen([mine]) == _seen(list(of_feed_entries(_rest(parts, place), place)))
-    assert mine.next_cursor == tuple(map(max, place, ends))
+    mine = batch.seen_from(cursor)
+    assert _seen([mine]) == _seen(list(of_feed_entries(_rest(parts, cursor), cursor)))
+    assert mine.next_cursor == tuple(map(max, cursor, ends))
     for number, name in enumerate(ids([mine]), start=1):
         assert _behind(name, count, parts) == _seen([mine])[number:]
     assert batch.seen_from((0,) * count) is batch

@@ -1,4 +1,7 @@
-"""Live events from the history: every line once and in order, whatever happens between the store and the reader."""
+"""Live events from the history.
+
+Every line once and in order, whatever happens between the store and the reader.
+"""
 
 from __future__ import annotations
 
@@ -69,8 +72,8 @@ def stream(live_events: LiveEvents, kind: str) -> AsyncGenerator[Batch, None]:
     return live_events.follow("a") if kind == "follow" else live_events.everything()
 
 
-def _has_more_than(found: Sized, count: int) -> bool:
-    return len(found) > count
+def _has_more_than(collected: Sized, count: int) -> bool:
+    return len(collected) > count
 
 
 async def cut(*readers: Reader) -> None:
@@ -244,7 +247,7 @@ def test_a_commit_that_nobody_told_of_is_found_at_the_next_one() -> None:
         await chronicle.record_intents("a")
         reader = Reader(chronicle.live_events.follow("a"))
         await reader.begun()
-        await chronicle.commit("a", 2, told=False)
+        await chronicle.commit("a", 2, notifies=False)
         await chronicle.commit("a", 2)
         await reader.has(4)
         await chronicle.finish("a")
@@ -257,17 +260,17 @@ def test_a_commit_that_nobody_told_of_is_found_at_the_next_one() -> None:
 def test_an_end_that_nobody_told_of_is_found_when_somebody_looks_again() -> None:
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
-        one, all_of_them = (
+        single, all_of_them = (
             Reader(chronicle.live_events.follow("a")),
             Reader(chronicle.live_events.everything()),
         )
-        await one.begun()
+        await single.begun()
         await all_of_them.begun()
-        await chronicle.finish("a", told=False)
+        await chronicle.finish("a", notifies=False)
         chronicle.live_events.look_again()
-        await one.task
+        await single.task
         await all_of_them.has(1)
-        assert one.seqs == all_of_them.seqs == [1]
+        assert single.seqs == all_of_them.seqs == [1]
         await cut(all_of_them)
 
     in_a_chronicle(scenario)
@@ -384,12 +387,12 @@ def test_the_feed_of_all_goes_on_behind_any_of_its_ids() -> None:
         await whole.has(12)
         names = ids(whole.got)
         assert len(set(names)) == 12
-        for place, name in enumerate(names):
+        for index, name in enumerate(names):
             rest = Reader(chronicle.live_events.everything(name))
             await rest.begun()
-            await rest.has(11 - place)
+            await rest.has(11 - index)
             await cut(rest)
-            assert ids(rest.got) == names[place + 1 :]
+            assert ids(rest.got) == names[index + 1 :]
         await cut(whole)
 
     in_a_chronicle(scenario)
@@ -482,7 +485,10 @@ def test_a_reader_cancelled_at_any_moment_leaves_nothing_behind(kind: str) -> No
 
 
 async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
-    """Readers that come, pause, go and come back with their last id, while commits happen that readers are told of or not."""
+    """Readers that come, pause, go and come back with their last id.
+
+    Meanwhile there are commits, of which readers are notified or not.
+    """
     await chronicle.record_intents("a", "b")
     got: dict[str, list[int]] = {"follow": [], "everything": []}
     last: dict[str, str] = {"follow": "0", "everything": "0"}
@@ -507,7 +513,9 @@ async def _random_readers(chronicle: Chronicle, luck: random.Random) -> None:
 
     tasks = {kind: asyncio.create_task(read(kind, luck.randrange(1, 6))) for kind in got}
     for _ in range(luck.randrange(5, 30)):
-        await chronicle.commit(luck.choice("aab"), luck.randrange(1, 6), told=luck.random() > 0.1)
+        await chronicle.commit(
+            luck.choice("aab"), luck.randrange(1, 6), notifies=luck.random() > 0.1
+        )
         await let_others_run(luck.randrange(6))
         for kind, task in tasks.items():
             if task.done():
@@ -547,19 +555,19 @@ def test_ids_hold_across_a_restart_on_the_same_file(tmp_path: Path) -> None:
 
     async def second(chronicle: Chronicle) -> None:
         await chronicle.commit("b", 2)
-        reader, one = (
+        reader, single = (
             Reader(chronicle.live_events.everything(got[2][0])),
             Reader(chronicle.live_events.follow("a", 2)),
         )
         await reader.has(4)
         await chronicle.finish("a")
         await reader.has(5)
-        await one.task
+        await single.task
         assert [(entry.id, entry.line.seq) for batch in reader.got for entry in batch.feed_lines][
             :2
         ] == got[3:]
         assert reader.seqs == [1, 2, 3, 4, 4]
-        assert one.seqs == [3, 4]
+        assert single.seqs == [3, 4]
         await cut(reader)
 
     in_a_chronicle(first, path)

@@ -27,8 +27,8 @@ def given(trial: Trial, name: str, blobs: MemoryBlobs | None = None) -> Resolved
         trial.committed.history,
         [],
     )
-    found, _ = find_node(trial.plan, execution.record, name)
-    return asyncio.run(resolved_config(stored, trial.plan, found, blobs or MemoryBlobs()))
+    plan_node, _ = find_node(trial.plan, execution.record, name)
+    return asyncio.run(resolved_config(stored, trial.plan, plan_node, blobs or MemoryBlobs()))
 
 
 def as_dispatched(trial: Trial, name: str) -> Resolved:
@@ -51,13 +51,13 @@ def test_a_config_is_what_the_task_was_given_with_its_secrets_as_references() ->
     trial = Trial(node("a"), node("b", "a", config=CONFIG), input_value={"who": "Ada"})
     trial.succeed("a", {"n": 1, "list": [0, "{{ input.who }}"]})
     assert given(trial, "b") == as_dispatched(trial, "b")
-    shown = given(trial, "b").config
-    assert shown is not None
-    assert (shown["field"], shown["text"], shown["fallback"]) == (1, "n is 1, Ada", 7)
-    assert shown["deep"] == [{"x": "{{ input.who }}"}], (
+    config = given(trial, "b").config
+    assert config is not None
+    assert (config["field"], config["text"], config["fallback"]) == (1, "n is 1, Ada", 7)
+    assert config["deep"] == [{"x": "{{ input.who }}"}], (
         "what came from an output is never read as a template"
     )
-    assert shown["token"] == "Bearer {{ secrets.TOKEN }}"
+    assert config["token"] == "Bearer {{ secrets.TOKEN }}"
 
 
 def test_overrides_are_put_over_it_as_plain_data() -> None:

@@ -1,4 +1,7 @@
-"""Retry of a finished execution, over the stores: who may, once, what the new execution has of the old one."""
+"""Retry of a finished execution, over the stores.
+
+When it is allowed, that it happens once, and what the new execution takes over from the old one.
+"""
 
 import asyncio
 from typing import Any
@@ -74,7 +77,7 @@ def test_a_retry_runs_what_did_not_complete_with_the_outputs_of_what_did() -> No
     async def scenario() -> None:
         shop = Shop()
         owner = await shop.own()
-        old = await shop.failed(owner, given={"n": 7})
+        old = await shop.failed(owner, input_value={"n": 7})
         preview = await shop.retries.preview(old)
         name, plan = await shop.retries.retry(old)
         assert plan == preview
@@ -209,8 +212,8 @@ def test_two_retries_at_once_make_one_execution(starts: tuple[str | None, str | 
         shop.submissions.record_intents = record_intents  # type: ignore[assignment,method-assign]
         attempts = [shop.retries.retry(old, start=start) for start in starts]
         results = await asyncio.gather(*attempts, return_exceptions=True)
-        made = {result[0] for result in results if not isinstance(result, BaseException)}
-        [name] = made
+        retry_ids = {result[0] for result in results if not isinstance(result, BaseException)}
+        [name] = retry_ids
         for result in results:
             if isinstance(result, BaseException):
                 assert isinstance(result, Conflict)

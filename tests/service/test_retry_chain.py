@@ -1,4 +1,7 @@
-"""Random workflows × random failures, retried until nothing is left: the chain ends as if nothing had ever failed."""
+"""Random workflows × random failures, retried until nothing is left.
+
+The chain ends as if nothing had ever failed.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,8 @@ class Chain:
     """
 
     def __init__(self, choose: Choices, plan: Plan) -> None:
-        self.choose, self.plan = choose, plan
+        self.choose = choose
+        self.plan = plan
         self.blobs: dict[str, bytes] = {}
 
     def run(self, reused: dict[str, Value], *, failures: bool) -> Ran:
@@ -71,10 +75,12 @@ class Chain:
                 for line in commands.history
                 if line.attempt and line.after == "COMPLETED"
             )
-            gone = {stop.node_id for stop in commands.stops}
-            out = [task for task in out if task.node_id not in gone]
+            stopped = {stop.node_id for stop in commands.stops}
+            out = [task for task in out if task.node_id not in stopped]
             if commands.finished:
-                record, runs, outputs = execution.record, execution.runs, execution.outputs
+                record = execution.record
+                runs = execution.runs
+                outputs = execution.outputs
                 return ran._replace(
                     stored=Stored(record, runs, outputs, execution.last_seq, [], [])
                 )

@@ -1,4 +1,7 @@
-"""Answers that are shared: one computation for all who ask at once, cached for a moment, never a failure."""
+"""Shared answers: one computation for all concurrent callers.
+
+The answer is cached for a moment; a failure never is.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ class Work:
     """Counts how often it was done; waits for `go_on`, and takes `seconds` of the clock."""
 
     def __init__(self, clock: Clock, seconds: float = 0.0) -> None:
-        self.clock, self.seconds, self.done, self.go_on = clock, seconds, 0, asyncio.Event()
+        self.clock = clock
+        self.seconds = seconds
+        self.done = 0
+        self.go_on = asyncio.Event()
         self.go_on.set()
         self.error: Exception | None = None
 
@@ -90,7 +96,7 @@ def test_a_failure_is_told_to_all_who_wait_and_not_cached() -> None:
         asking = [asyncio.create_task(shared.get("a", work)) for _ in range(3)]
         await let_others_run()
         work.go_on.set()
-        assert [str(each) for each in await asyncio.gather(*asking, return_exceptions=True)] == [
+        assert [str(error) for error in await asyncio.gather(*asking, return_exceptions=True)] == [
             "no"
         ] * 3
         work.error = None

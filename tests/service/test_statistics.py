@@ -32,7 +32,8 @@ class Desk:
     """An engine, and which executions its store was asked for."""
 
     def __init__(self, engine: penstock.Engine) -> None:
-        self.engine, self.statistics = engine, fresh(engine)
+        self.engine = engine
+        self.statistics = fresh(engine)
         self.fleet: Fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
         self.read: list[str] = []
         self.unreadable: set[str] = set()

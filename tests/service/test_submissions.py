@@ -26,7 +26,8 @@ class Slow:
 
     def __init__(self) -> None:
         self.stores = cast("Any", MemoryStores(lambda: 1000.0))
-        self._record_intents, self._append = self.stores.cold.record_intents, self.stores.hot.append
+        self._record_intents = self.stores.cold.record_intents
+        self._append = self.stores.hot.append
         self.stores.cold.record_intents, self.stores.hot.append = self.record_intents, self.append
         self.stores.hot.check_open = self.check_open
         self.go_on = asyncio.Event()
@@ -97,8 +98,10 @@ def test_what_comes_while_others_are_stored_goes_together_into_the_next_transact
             await let_others_run(3)
         assert slow.created == [1] * TRANSACTIONS_MAX
         slow.go_on.set()
-        made = await asyncio.gather(*tasks)
-        assert len({each.execution_id for each in made}) == await slow.count() == 40
+        submissions = await asyncio.gather(*tasks)
+        assert (
+            len({submission.execution_id for submission in submissions}) == await slow.count() == 40
+        )
         assert slow.created == [*[1] * TRANSACTIONS_MAX, 40 - TRANSACTIONS_MAX]
         assert slow.appended == slow.created
         assert slow.under_way_peak == TRANSACTIONS_MAX
@@ -123,16 +126,16 @@ def test_one_that_is_refused_takes_no_others_with_it() -> None:
         bad = slow.service.submissions.record_soon(await _prepared(slow, {"n": 1}))
         results = await asyncio.gather(*orders, bad, return_exceptions=True)
         assert isinstance(results[-1], KeyReused)
-        assert not any(isinstance(each, BaseException) for each in results[:-1])
+        assert not any(isinstance(result, BaseException) for result in results[:-1])
         assert await slow.count() == 61
         assert len(slow.created) < 20
 
     over_slow_stores(scenario)
 
 
-async def _prepared(slow: Slow, given: dict[str, Any]) -> Any:
+async def _prepared(slow: Slow, input_value: dict[str, Any]) -> Any:
     return await slow.service.submissions.prepare(
-        StartRequest(workflow=DOCUMENT, input=given, idempotency_key="used")
+        StartRequest(workflow=DOCUMENT, input=input_value, idempotency_key="used")
     )
 
 
@@ -153,9 +156,9 @@ def test_a_store_that_is_away_is_asked_once_for_all_of_them() -> None:
 def test_a_client_that_goes_while_its_start_is_stored_harms_nobody() -> None:
     async def scenario(slow: Slow) -> None:
         slow.go_on.clear()
-        gone, stays = slow.submit(), slow.submit()
+        abandoned, stays = slow.submit(), slow.submit()
         await until(lambda: slow.created, "they are being stored")
-        gone.cancel()
+        abandoned.cancel()
         slow.go_on.set()
         assert (await stays).record is not None
         assert await slow.count() == 2

@@ -30,13 +30,15 @@ def test_a_read_that_began_before_an_alias_moved_is_not_remembered() -> None:
         for word in ("first", "second"):
             await workflows.put(document(word))
         await workflows.set_alias("flow", "stable", {1: 100})
-        real, reading, go_on = engine.stores.cold.aliases, asyncio.Event(), asyncio.Event()
+        real = engine.stores.cold.aliases
+        reading = asyncio.Event()
+        go_on = asyncio.Event()
 
         async def slow(name: str) -> Any:
-            found = await real(name)
+            versions = await real(name)
             reading.set()
             await go_on.wait()
-            return found
+            return versions
 
         engine.stores.cold.aliases = slow  # type: ignore[method-assign]
         early = asyncio.create_task(workflows.find("flow@stable"))

@@ -1,4 +1,7 @@
-"""Logs: one record is one line, whoever wrote it and whatever is in it; lines of an attempt say whose they are."""
+"""Logs: one record is one line, whatever logged it and whatever is in it.
+
+Lines of an attempt name the attempt.
+"""
 
 import asyncio
 import io
@@ -18,7 +21,8 @@ from penstock.worker.context import Context
 from tests.contract.worker_harness import EXECUTION, WorkerHarness, output_of
 
 HOSTILE = (
-    'a\n{"level":"info","event":"forged"}\r2026-01-01T00:00:00.000Z [info     ] forged\x1b[2J\x1b]0;title\x07'
+    'a\n{"level":"info","event":"forged"}\r2026-01-01T00:00:00.000Z [info     ] '
+    "forged\x1b[2J\x1b]0;title\x07"
     "\x85\u2028\u2029\x9b31m\x7f\u202e\x00\ud800 end"
 )
 ACTING = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e\ud800-\udfff]")
@@ -41,7 +45,7 @@ def configured() -> Iterator[Configure]:
 
     def configure(stream: io.StringIO | None = None, **settings: Any) -> io.StringIO:
         # pytest's own raise what they can't format; it puts them back for each test
-        root.handlers = [each for each in root.handlers if isinstance(each, LineHandler)]
+        root.handlers = [record for record in root.handlers if isinstance(record, LineHandler)]
         stream = stream or io.StringIO()
         configure_logging(Settings(**settings), stream)
         return stream
@@ -93,11 +97,11 @@ def test_hostile_text_forges_no_line_of_json(configured: Configure) -> None:
     said = say_it_in_every_way(HOSTILE)
     assert stream.getvalue().isascii()
     assert not ACTING.search(stream.getvalue())
-    found = records(stream)
-    assert len(found) == said
-    assert found[0]["event"] == HOSTILE
-    assert found[2]["node_id"] == HOSTILE
-    assert HOSTILE in found[5]["exception"]
+    written = records(stream)
+    assert len(written) == said
+    assert written[0]["event"] == HOSTILE
+    assert written[2]["node_id"] == HOSTILE
+    assert HOSTILE in written[5]["exception"]
 
 
 @pytest.mark.fault("security", "CR, LF and escape codes in what is logged to a terminal")
@@ -133,9 +137,9 @@ def test_any_value_can_be_logged(configured: Configure, value: Any, form: str) -
     log.info("odd", extra={"value": value})
     assert stream.getvalue().count("\n") == 1
     if form == "json":
-        (found,) = records(stream)
-        assert found["event"] == "odd"
-        json.dumps(found, allow_nan=False)
+        (last_line,) = records(stream)
+        assert last_line["event"] == "odd"
+        json.dumps(last_line, allow_nan=False)
 
 
 class Unspeakable:
@@ -151,9 +155,9 @@ def test_a_wrong_log_call_is_a_line_too(
 ) -> None:
     stream = configured()
     log.error(*arguments)
-    (found,) = records(stream)
-    assert "can't be logged" in found["event"]
-    assert found["level"] == "error"
+    (last_line,) = records(stream)
+    assert "can't be logged" in last_line["event"]
+    assert last_line["level"] == "error"
     assert capsys.readouterr().err == ""
 
 
@@ -173,10 +177,10 @@ def test_the_level_is_the_setting_s(configured: Configure) -> None:
     stream = configured(log_level="WARNING")
     log.info("fine")
     log.warning("not fine")
-    assert [each["event"] for each in records(stream)] == ["not fine"]
+    assert [record["event"] for record in records(stream)] == ["not fine"]
     stream = configured(log_level="DEBUG")
     log.debug("finest")
-    assert [each["event"] for each in records(stream)] == ["finest"]
+    assert [record["event"] for record in records(stream)] == ["finest"]
 
 
 def test_configured_again_it_replaces_and_restored_it_is_gone() -> None:
@@ -187,7 +191,7 @@ def test_configured_again_it_replaces_and_restored_it_is_gone() -> None:
     configure_logging(Settings(), second)
     log.warning("hello")
     assert (first.getvalue(), len(records(second))) == ("", 1)
-    assert sum(isinstance(each, LineHandler) for each in root.handlers) == 1
+    assert sum(isinstance(record, LineHandler) for record in root.handlers) == 1
     restore_logging()
     assert (root.level, root.handlers) == (level, handlers)
     assert not structlog.is_configured()
@@ -229,16 +233,20 @@ def test_what_a_handler_logs_carries_its_ids_and_is_kept_with_its_attempt(
     assert output_of(event) == "done"
     log.info("outside")
     *inside, outside = [
-        each for each in records(stream) if each["event"].startswith(("from", "outside"))
+        record for record in records(stream) if record["event"].startswith(("from", "outside"))
     ]
-    assert [each["event"] for each in inside] == [
+    assert [record["event"] for record in inside] == [
         "from the context",
         "from a task",
         "from a thread",
     ]
-    for each in inside:
-        assert (each["execution_id"], each["node_id"], each["attempt"]) == (EXECUTION, "n1", 2)
-        assert each["workflow"] == "report"
+    for record in inside:
+        assert (record["execution_id"], record["node_id"], record["attempt"]) == (
+            EXECUTION,
+            "n1",
+            2,
+        )
+        assert record["workflow"] == "report"
     assert "execution_id" not in outside
     lines = [line.partition(" ")[2] for line in event.logs.split("\n")]
     assert lines == ["INFO from the context", "INFO from a task", "WARNING from a thread"]
@@ -251,8 +259,8 @@ def test_a_sync_handler_s_lines_carry_its_ids_too(configured: Configure) -> None
         log.error("in its thread")
 
     run(works, trace="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-    found = next(each for each in records(stream) if each["event"] == "in its thread")
-    assert (found["execution_id"], found["trace_id"]) == (
+    last_line = next(record for record in records(stream) if record["event"] == "in its thread")
+    assert (last_line["execution_id"], last_line["trace_id"]) == (
         EXECUTION,
         "0af7651916cd43dd8448eb211c80319c",
     )
@@ -265,7 +273,7 @@ def test_a_bad_trace_is_no_trace_id(configured: Configure) -> None:
         log.error("here")
 
     run(works, trace="no trace at all, and long enough for its id to be cut out")
-    assert "trace_id" not in next(each for each in records(stream) if each["event"] == "here")
+    assert "trace_id" not in next(record for record in records(stream) if record["event"] == "here")
 
 
 def test_a_handler_can_t_log_in_another_s_name(configured: Configure) -> None:
@@ -275,8 +283,8 @@ def test_a_handler_can_t_log_in_another_s_name(configured: Configure) -> None:
         log.info("it was me", extra={"execution_id": "another", "attempt": 99})
 
     run(lies)
-    found = next(each for each in records(stream) if each["event"] == "it was me")
-    assert (found["execution_id"], found["attempt"]) == (EXECUTION, 1)
+    last_line = next(record for record in records(stream) if record["event"] == "it was me")
+    assert (last_line["execution_id"], last_line["attempt"]) == (EXECUTION, 1)
 
 
 class Holder:

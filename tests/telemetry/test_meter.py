@@ -1,4 +1,7 @@
-"""What the orchestrator's parts count: commits with their times, lost tasks, executions that the sweeper found."""
+"""What the orchestrator's parts count.
+
+Commits with their times, lost tasks, executions that the reconciler found.
+"""
 
 import asyncio
 
@@ -158,8 +161,8 @@ def test_an_orchestrator_counts_what_its_sweeps_find(monkeypatch: pytest.MonkeyP
         await until(lambda: metrics.swept)
         await until(lambda: metrics.executions_started)
         assert metrics.levels is not None
-        found = await metrics.levels()
-        assert (found.workers, dict(found.queues)) == (0, {"work": (1, 0)})
+        levels = await metrics.levels()
+        assert (levels.workers, dict(levels.queues)) == (0, {"work": (1, 0)})
         await orchestrator.stop()
         assert await desk.state(name) == "RUNNING"
 

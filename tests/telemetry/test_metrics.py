@@ -1,4 +1,7 @@
-"""Metrics: exact counts of what an engine did, as Prometheus reads them; and labels that documents can't multiply."""
+"""Metrics: exact counts of what an engine did, as Prometheus reads them.
+
+Documents can't multiply the labels.
+"""
 
 import asyncio
 import math
@@ -73,7 +76,7 @@ class Plant:
         self.metrics = Metrics()
         for name, part in (("Worker", Worker), ("Orchestrator", Orchestrator)):
             monkeypatch.setattr(embedded, name, self._measured(part))
-        registry = Registry([Handler(each.__name__, each) for each in handlers])
+        registry = Registry([Handler(handler.__name__, handler) for handler in handlers])
         settings = Settings(shutdown_grace_seconds=0.0)
         self.engine = Engine(
             SqliteStores(folder / "store.db"), settings=settings, registry=registry

@@ -1,4 +1,7 @@
-"""Traces: the request's trace id reaches the outgoing call, with spans in between where somebody collects them."""
+"""Traces: the request's trace id reaches the outgoing call.
+
+With spans in between, if there is a collector.
+"""
 
 import asyncio
 import subprocess
@@ -70,9 +73,11 @@ class Traced(WorkerHarness):
 
 def call_traced(tracer: Tracer | None, handler: Any, config: Any = None, **fields: Any) -> Any:
     async def scenario() -> Any:
-        made = handler if isinstance(handler, Handler) else Handler(handler.__name__, handler)
-        async with Traced(tracer, made) as harness:
-            return await harness.run(made.name, config, **fields)
+        traced_handler = (
+            handler if isinstance(handler, Handler) else Handler(handler.__name__, handler)
+        )
+        async with Traced(tracer, traced_handler) as harness:
+            return await harness.run(traced_handler.name, config, **fields)
 
     return asyncio.run(scenario())
 
@@ -150,7 +155,7 @@ def test_an_execution_has_one_trace_from_its_request_to_its_calls(
     monkeypatch.setattr(
         embedded,
         "Worker",
-        lambda *given, **options: Worker(*given, **options, tracer=collected.tracer),
+        lambda *arguments, **options: Worker(*arguments, **options, tracer=collected.tracer),
     )
 
     async def scenario() -> list[web.Request]:
@@ -311,7 +316,8 @@ def test_a_process_without_tracing_does_not_even_import_it() -> None:
 import sys, penstock
 from penstock.telemetry import traces
 heavy = {"opentelemetry", "structlog", "prometheus_client"}
-print(traces.active_tracer(), traces.outgoing() == "", sorted(heavy & {name.partition(".")[0] for name in sys.modules}))
+imported = {name.partition(".")[0] for name in sys.modules}
+print(traces.active_tracer(), traces.outgoing() == "", sorted(heavy & imported))
 """
     assert in_a_process(code) == "None True []\n"
 

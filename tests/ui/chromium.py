@@ -1,7 +1,8 @@
-"""A real Chromium, wherever this machine gets one: the system's, else Playwright's own download, else Debian's package.
+"""A real Chromium: the system's, else Playwright's own download, else Debian's package.
 
-There is always one, or the tests fail: a page that nobody has looked at isn't tested. The headless shell comes first:
-it is the same engine without a browser's windows and toolbars, which cost as much to draw as the page itself.
+There is always one, or the tests fail: a page that nobody has looked at isn't tested. The headless
+shell comes first: it is the same engine without a browser's windows and toolbars, which cost as
+much to draw as the page itself.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ FLAGS = [
 def find_chromium() -> str | None:
     """Its path; None is Playwright's own."""
     with _alone():
-        found = _of_the_system()
-        if found is None and not _of_playwright():
-            found = _of_debian()
-        return found
+        path = _of_the_system()
+        if path is None and not _of_playwright():
+            path = _of_debian()
+        return path
 
 
 def _of_the_system() -> str | None:
@@ -66,11 +67,12 @@ def _of_debian() -> str:
         any(
             _apt_get("install", "--yes", "--no-install-recommends", package) for package in PACKAGES
         )
-    found = _of_the_system()
-    assert found, (
-        "there is no Chromium, and none could be installed: install one, or name it in TEST_CHROMIUM"
+    path = _of_the_system()
+    assert path, (
+        "there is no Chromium, and none could be installed: install one, or name it in "
+        "TEST_CHROMIUM"
     )
-    return found
+    return path
 
 
 def _apt_get(*arguments: str) -> bool:

@@ -1,4 +1,7 @@
-"""A browser for the tests of a module, and for each test a page of its own that tells of everything that goes wrong."""
+"""A browser for the tests of a module, and a browser page for each test.
+
+The page reports everything that goes wrong.
+"""
 
 from __future__ import annotations
 
@@ -37,22 +40,22 @@ def browser() -> Iterator[Browser]:
 
 def fresh_context(browser: Browser) -> BrowserContext:
     """Nothing moves unless something happens: two cores draw for three processes."""
-    made = browser.new_context(
+    new_context = browser.new_context(
         viewport={"width": 1440, "height": 900},
         locale="en-GB",
         timezone_id="Europe/Berlin",
         reduced_motion="reduce",
         permissions=["clipboard-read", "clipboard-write"],
     )
-    made.set_default_timeout(PATIENCE_MS)
-    return made
+    new_context.set_default_timeout(PATIENCE_MS)
+    return new_context
 
 
 @pytest.fixture(scope="module")
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """One for all tests of a module: what the page is made of is loaded and compiled once."""
-    with fresh_context(browser) as made:
-        yield made
+    with fresh_context(browser) as new_context:
+        yield new_context
 
 
 @pytest.fixture
@@ -62,13 +65,13 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
     def hear(message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"} and not any(
-            each in message.text for each in EXPECTED
+            expected in message.text for expected in EXPECTED
         ):
             complaints.append(message.text)
 
-    made = context.new_page()
-    made.on("console", hear)
-    made.on("pageerror", lambda error: complaints.append(str(error)))
-    yield made
-    made.close()
+    new_page = context.new_page()
+    new_page.on("console", hear)
+    new_page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield new_page
+    new_page.close()
     assert complaints == []

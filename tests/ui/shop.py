@@ -45,9 +45,9 @@ class Shop:
 
 
 def node(
-    name: str, handler: str = "step", after: tuple[str, ...] = (), **more: Any
+    name: str, handler: str = "step", after: tuple[str, ...] = (), **fields: Any
 ) -> dict[str, Any]:
-    return {"id": name, "handler": handler, "dependencies": list(after), **more}
+    return {"id": name, "handler": handler, "dependencies": list(after), **fields}
 
 
 ORDER = {

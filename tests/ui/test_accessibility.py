@@ -55,7 +55,7 @@ def paths(service: Running, shop: Shop) -> dict[str, str]:
     running = caller.start(SLOW)
     until_now(lambda: "first" in shop.began)
     assert caller.put("/workflows/order/aliases/stable", {"version": 1}).status in {200, 201}
-    found = {
+    path_by_name = {
         "overview": "/",
         "executions": "/executions",
         "no executions": "/executions?workflow=nobody",
@@ -74,8 +74,8 @@ def paths(service: Running, shop: Shop) -> dict[str, str]:
         "unknown execution": "/executions/nobody",
     }
     for tab in ("graph&node=pay", "versions", "diff", "statistics", "definition", "executions"):
-        found[f"workflow {tab}"] = f"/workflows/order?tab={tab}"
-    return found
+        path_by_name[f"workflow {tab}"] = f"/workflows/order?tab={tab}"
+    return path_by_name
 
 
 PAGES = [
@@ -123,13 +123,13 @@ def expect_no_findings(page: Page) -> None:
     }
     for scheme, only in rules.items():
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        found = page.evaluate(f"axe.run({{resultTypes: ['violations'], runOnly: {only}}})")
-        assert found["passes"] or found["incomplete"], "the rules were looked at"
+        report = page.evaluate(f"axe.run({{resultTypes: ['violations'], runOnly: {only}}})")
+        assert report["passes"] or report["incomplete"], "the rules were looked at"
         grave = [
-            f"{scheme}: {each['id']}: {one['failureSummary']} {one['html'][:200]}"
-            for each in found["violations"]
-            if each["impact"] in GRAVE
-            for one in each["nodes"]
+            f"{scheme}: {violation['id']}: {element['failureSummary']} {element['html'][:200]}"
+            for violation in report["violations"]
+            if violation["impact"] in GRAVE
+            for element in violation["nodes"]
         ]
         assert not grave, "\n".join(grave)
 

@@ -1,4 +1,7 @@
-"""The page and a server that goes away: it says so, comes back by itself, and has missed nothing."""
+"""The UI and a server that goes away.
+
+The UI says so, comes back by itself, and has missed nothing.
+"""
 
 from __future__ import annotations
 
@@ -84,9 +87,11 @@ def test_a_killed_server_is_waited_for_and_the_run_is_seen_to_its_end(
         expect(page.locator(".node-box.state-completed")).to_have_count(STEPS)
         page.get_by_role("tab", name="History").click()
         expect(page.locator("tbody tr").last).to_contain_text("COMPLETED")
-        shown = [int(text) for text in page.locator("tbody tr td:first-child").all_inner_texts()]
+        shown_numbers = [
+            int(text) for text in page.locator("tbody tr td:first-child").all_inner_texts()
+        ]
         stored = [item["seq"] for item in caller.items(f"/executions/{name}/history")]
-        assert shown == stored
+        assert shown_numbers == stored
 
 
 def test_lists_go_on_after_a_restart(page: Page, tmp_path: Path) -> None:

@@ -108,12 +108,12 @@ def test_dead_letters_are_together_by_what_went_wrong(page: Page, caller: Caller
     expect(group_of(page, "out of paper")).to_contain_text("1 dead letter")
     left.get_by_role("button", name=re.compile("refused after")).click()
     expect(left.locator("tbody tr")).to_have_count(3)
-    shown = left.get_by_role("link", name=re.compile("|".join(names)))
-    expect(shown).to_have_count(3)
+    links = left.get_by_role("link", name=re.compile("|".join(names)))
+    expect(links).to_have_count(3)
     expect(page).to_have_url(re.compile(r"group=\w+"))
     page.reload()
     expect(left.locator("tbody tr")).to_have_count(3)  # it is open again
-    shown.first.click()
+    links.first.click()
     expect(page.get_by_role("complementary", name="Node left")).to_contain_text("refused after")
 
 
@@ -140,7 +140,7 @@ def test_a_dead_letter_is_looked_into(page: Page, caller: Caller) -> None:
 
 def test_many_are_retried_at_once_after_a_preview(page: Page, caller: Caller, bank: Bank) -> None:
     names = fail(caller, "paying", 3)
-    others = fail(caller, "other", 1)
+    other_ids = fail(caller, "other", 1)
     open_dead_letters(page, caller)
     for text in ("paying › left", "paying › right"):
         group_of(page, text).get_by_role("checkbox", name=re.compile("Select all of")).check()
@@ -157,30 +157,31 @@ def test_many_are_retried_at_once_after_a_preview(page: Page, caller: Caller, ba
     expect(page.get_by_text("3 executions started")).to_be_visible()
     expect(group_of(page, "paying")).to_have_count(0)
     expect(bar).to_have_count(0)
-    made = {
-        each["retry_of"]: each["execution_id"]
-        for each in caller.items("/executions")
-        if each["retry_of"]
+    retry_by_original = {
+        item["retry_of"]: item["execution_id"]
+        for item in caller.items("/executions")
+        if item["retry_of"]
     }
-    assert sorted(made) == sorted(names), (
+    assert sorted(retry_by_original) == sorted(names), (
         "one new execution for each old one, though each had two dead letters"
     )
-    assert {caller.until_state(name, "COMPLETED", "FAILED")["state"] for name in made.values()} == {
-        "COMPLETED"
-    }
+    assert {
+        caller.until_state(name, "COMPLETED", "FAILED")["state"]
+        for name in retry_by_original.values()
+    } == {"COMPLETED"}
     closed = {
-        each["id"]: each for each in caller.items("/dead-letters", closed=True) if each["closed"]
+        item["id"]: item for item in caller.items("/dead-letters", closed=True) if item["closed"]
     }
-    assert {each["closed"] for each in closed.values()} == {"retried"}
-    assert sorted(each["execution_id"] for each in closed.values()) == sorted(names * 2)
-    assert {each["execution_id"] for each in caller.items("/dead-letters")} == set(others)
+    assert {item["closed"] for item in closed.values()} == {"retried"}
+    assert sorted(item["execution_id"] for item in closed.values()) == sorted(names * 2)
+    assert {item["execution_id"] for item in caller.items("/dead-letters")} == set(other_ids)
 
 
 def test_what_was_done_with_a_dead_letter_is_shown_and_not_offered_again(
     page: Page, caller: Caller, bank: Bank
 ) -> None:
     fail(caller, "paying", 1)
-    dead_letters = {each["node_id"]: each["id"] for each in caller.items("/dead-letters")}
+    dead_letters = {item["node_id"]: item["id"] for item in caller.items("/dead-letters")}
     open_dead_letters(page, caller)
     expect(groups(page)).to_have_count(2)
     bank.shut = False
@@ -223,13 +224,13 @@ def test_several_are_dropped(page: Page, caller: Caller) -> None:
     expect(page.get_by_text("2 dead letters dropped")).to_be_visible()
     expect(left).to_have_count(0)
     open_now = [
-        (each["execution_id"] in names, each["node_id"]) for each in caller.items("/dead-letters")
+        (item["execution_id"] in names, item["node_id"]) for item in caller.items("/dead-letters")
     ]
     assert sorted(open_now) == [(False, "page"), (True, "right"), (True, "right")]
     dropped = [
-        each for each in caller.items("/dead-letters", closed=True) if each["closed"] == "dropped"
+        item for item in caller.items("/dead-letters", closed=True) if item["closed"] == "dropped"
     ]
-    assert [each["node_id"] for each in dropped] == ["left", "left"]
+    assert [item["node_id"] for item in dropped] == ["left", "left"]
     assert {caller.state(name) for name in names} == {"FAILED"}
 
 

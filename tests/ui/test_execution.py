@@ -29,14 +29,19 @@ def service(tmp_path: Any, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def start(
-    service: Running, document: dict[str, Any], given: dict[str, Any] | None = None, wait: int = 0
+    service: Running,
+    document: dict[str, Any],
+    input_value: dict[str, Any] | None = None,
+    wait: int = 0,
 ) -> str:
     caller = Caller(service.address)
     assert caller.post("/workflows", document).status in {200, 201}
-    body = {"workflow": document["name"], "input": given or {}}
-    made = caller.post("/executions", body, wait=wait) if wait else caller.post("/executions", body)
-    assert made.status == 201, made
-    return str(made.body["execution_id"])
+    body = {"workflow": document["name"], "input": input_value or {}}
+    answer = (
+        caller.post("/executions", body, wait=wait) if wait else caller.post("/executions", body)
+    )
+    assert answer.status == 201, answer
+    return str(answer.body["execution_id"])
 
 
 def test_a_live_run_is_watched_to_its_end(page: Page, service: Running, shop: Shop) -> None:
@@ -161,7 +166,9 @@ def test_a_node_that_the_execution_gains_while_it_runs_appears(
         """The graph as the server would have had it before the execution gained its later nodes."""
         answer = route.fetch()
         graph = answer.json()
-        graph["nodes"] = [each for each in graph["nodes"] if each["id"] == "first"]
+        graph["nodes"] = [
+            graph_node for graph_node in graph["nodes"] if graph_node["id"] == "first"
+        ]
         graph["edges"] = []
         route.fulfill(response=answer, json=graph)
 
@@ -172,9 +179,8 @@ def test_a_node_that_the_execution_gains_while_it_runs_appears(
     service.call(shop.let("first"))
     expect(box(page, "second")).to_have_class(having("state-running"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("RUNNING")
-    expect(box(page, "third")).to_have_class(
-        having("state-pending")
-    )  # no event names it: the graph was read again
+    # no event names it: the graph was read again
+    expect(box(page, "third")).to_have_class(having("state-pending"))
     expect(page.locator(".react-flow__edge")).to_have_count(2)
     service.call(shop.let("second"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("COMPLETED")

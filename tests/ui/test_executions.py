@@ -1,4 +1,7 @@
-"""The list of executions: filtered by its address, live, worked with by keys, and many controlled at once."""
+"""The list of executions.
+
+Filtered by its address, live, used with keys, and many controlled at once.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ def caller(service: Running) -> Caller:
 
 
 @pytest.fixture(scope="module")
-def made(caller: Caller) -> dict[str, str]:
+def started_ids(caller: Caller) -> dict[str, str]:
     """One of each kind, the oldest first."""
     later = {**QUICK, "nodes": [*QUICK["nodes"], node("b", "noop")]}
     names = {
@@ -40,7 +43,7 @@ def made(caller: Caller) -> dict[str, str]:
         "newer": caller.ended(later, labels={"team": "billing"}),
         "broken": caller.ended(BROKEN),
     }
-    return {kind: str(found["execution_id"]) for kind, found in names.items()}
+    return {kind: str(started["execution_id"]) for kind, started in names.items()}
 
 
 def listed(page: Page) -> Locator:
@@ -71,51 +74,51 @@ def expect_query(page: Page, **wanted: str | list[str]) -> None:
 
 
 def test_states_and_labels_are_filters_of_the_address(
-    page: Page, caller: Caller, made: dict[str, str]
+    page: Page, caller: Caller, started_ids: dict[str, str]
 ) -> None:
     open_list(page, caller, "?workflow=quick")
-    expect_listed(page, made["newer"], made["billing"])
+    expect_listed(page, started_ids["newer"], started_ids["billing"])
     page.get_by_role("button", name="team:billing").first.click()
     expect_query(page, workflow="quick", label="team:billing")
     page.get_by_label("Labels").fill("tier:1")
     page.get_by_label("Labels").press("Enter")
     expect_query(page, workflow="quick", label=["team:billing", "tier:1"])
-    expect_listed(page, made["billing"])
+    expect_listed(page, started_ids["billing"])
     page.get_by_role("button", name="Remove the filter team:billing").click()
     page.get_by_role("button", name="FAILED", exact=True).click()
     expect_query(page, workflow="quick", label="tier:1", state="FAILED")
     expect(page.get_by_text("No execution matches these filters")).to_be_visible()
     page.go_back()
     expect_query(page, workflow="quick", label="tier:1")
-    expect_listed(page, made["billing"])
+    expect_listed(page, started_ids["billing"])
     expect(page.get_by_role("button", name="FAILED", exact=True)).to_have_attribute(
         "aria-pressed", "false"
     )
 
 
 def test_what_is_typed_goes_into_the_address_and_stays(
-    page: Page, caller: Caller, made: dict[str, str]
+    page: Page, caller: Caller, started_ids: dict[str, str]
 ) -> None:
     open_list(page, caller)
     page.get_by_label("Workflow", exact=True).fill("quick")
     expect_query(page, workflow="quick")
     page.get_by_label("Version", exact=True).fill("2")
     expect_query(page, workflow="quick", version="2")
-    expect_listed(page, made["newer"])
+    expect_listed(page, started_ids["newer"])
     page.reload()
-    expect_listed(page, made["newer"])
+    expect_listed(page, started_ids["newer"])
     expect(page.get_by_label("Workflow", exact=True)).to_have_value("quick")
     expect(page.get_by_label("Version", exact=True)).to_have_value("2")
     page.get_by_role("button", name="Clear filters").click()
     expect_query(page)
     expect(page.get_by_label("Workflow", exact=True)).to_have_value("")
-    page.get_by_role("searchbox").fill(made["broken"][-8:])
-    expect_query(page, text=made["broken"][-8:])
-    expect_listed(page, made["broken"])
+    page.get_by_role("searchbox").fill(started_ids["broken"][-8:])
+    expect_query(page, text=started_ids["broken"][-8:])
+    expect_listed(page, started_ids["broken"])
 
 
 def test_times_of_the_filters_are_the_viewers(
-    page: Page, caller: Caller, made: dict[str, str]
+    page: Page, caller: Caller, started_ids: dict[str, str]
 ) -> None:
     open_list(page, caller, "?text=quick")
     page.get_by_label("Since").fill("2030-01-01T01:30")
@@ -126,18 +129,18 @@ def test_times_of_the_filters_are_the_viewers(
     expect_query(
         page, text="quick", since="2020-07-01T00:30:00.000Z", until="2029-12-31T23:00:00.000Z"
     )
-    expect_listed(page, made["newer"], made["billing"])
+    expect_listed(page, started_ids["newer"], started_ids["billing"])
     page.reload()
     expect(page.get_by_label("Since")).to_have_value("2020-07-01T02:30")
 
 
 def test_filters_that_match_nothing_can_be_cleared(
-    page: Page, caller: Caller, made: dict[str, str]
+    page: Page, caller: Caller, started_ids: dict[str, str]
 ) -> None:
     open_list(page, caller, "?state=PAUSED&workflow=nobody")
     expect(page.get_by_text("No execution matches these filters")).to_be_visible()
     page.locator(".empty").get_by_role("button", name="Clear filters").click()
-    expect(page.locator(f'[data-row="{made["broken"]}"]')).to_be_visible()
+    expect(page.locator(f'[data-row="{started_ids["broken"]}"]')).to_be_visible()
     expect_query(page)
 
 
@@ -167,9 +170,11 @@ def test_a_row_that_is_looked_at_does_not_move(page: Page, caller: Caller) -> No
     expect_listed(page, second, first)
 
 
-def test_the_list_is_walked_by_keys(page: Page, caller: Caller, made: dict[str, str]) -> None:
+def test_the_list_is_walked_by_keys(
+    page: Page, caller: Caller, started_ids: dict[str, str]
+) -> None:
     open_list(page, caller, "?workflow=quick")
-    expect_listed(page, made["newer"], made["billing"])
+    expect_listed(page, started_ids["newer"], started_ids["billing"])
     first, second = listed(page).first, listed(page).last
     for key, focused in (
         ("j", first),
@@ -181,7 +186,7 @@ def test_the_list_is_walked_by_keys(page: Page, caller: Caller, made: dict[str, 
         page.keyboard.press(key)
         expect(focused).to_be_focused()
     page.keyboard.press("x")
-    expect(page.get_by_label(f"Select execution {made['billing']}")).to_be_checked()
+    expect(page.get_by_label(f"Select execution {started_ids['billing']}")).to_be_checked()
     expect(page.get_by_role("region", name="Selected executions")).to_contain_text("1 selected")
     page.keyboard.press("Escape")
     expect(page.get_by_role("region", name="Selected executions")).to_have_count(0)
@@ -194,16 +199,16 @@ def test_the_list_is_walked_by_keys(page: Page, caller: Caller, made: dict[str, 
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(second).to_be_focused()
     page.keyboard.press("Enter")
-    expect(page).to_have_url(f"{caller.address}/ui/executions/{made['billing']}")
+    expect(page).to_have_url(f"{caller.address}/ui/executions/{started_ids['billing']}")
     page.go_back()
-    expect_listed(page, made["newer"], made["billing"])
+    expect_listed(page, started_ids["newer"], started_ids["billing"])
 
 
 def test_the_search_is_reached_and_left_by_keys(
-    page: Page, caller: Caller, made: dict[str, str]
+    page: Page, caller: Caller, started_ids: dict[str, str]
 ) -> None:
     open_list(page, caller, "?workflow=quick")
-    expect_listed(page, made["newer"], made["billing"])
+    expect_listed(page, started_ids["newer"], started_ids["billing"])
     page.keyboard.press("/")
     search = page.get_by_role("searchbox")
     expect(search).to_be_focused()
@@ -215,7 +220,7 @@ def test_the_search_is_reached_and_left_by_keys(
     expect_query(page, workflow="quick")
     page.keyboard.press("Escape")
     expect(search).not_to_be_focused()
-    expect_listed(page, made["newer"], made["billing"])
+    expect_listed(page, started_ids["newer"], started_ids["billing"])
     page.keyboard.press("j")
     expect(listed(page).first).to_be_focused()
 
@@ -261,9 +266,9 @@ def test_several_are_retried_at_once_after_a_preview(page: Page, caller: Caller)
     expect(page.get_by_text("2 executions retried")).to_be_visible()
     expect(listed(page)).to_have_count(5)
     retries = [
-        each["retry_of"]
-        for each in caller.items("/executions", workflow="many broken")
-        if each["retry_of"]
+        execution["retry_of"]
+        for execution in caller.items("/executions", workflow="many broken")
+        if execution["retry_of"]
     ]
     assert sorted(retries) == sorted(broken)
 
@@ -277,9 +282,9 @@ def test_older_ones_are_loaded_when_asked_for(page: Page, caller: Caller) -> Non
     expect(listed(page)).to_have_count(50)
     page.get_by_role("button", name="Load more").click()
     expect(page.get_by_text("60 in total")).to_be_visible()
-    shown = [link.get_attribute("data-row") for link in listed(page).all()]
-    assert shown == [
-        each["execution_id"] for each in caller.items("/executions", workflow="plenty")
+    shown_ids = [link.get_attribute("data-row") for link in listed(page).all()]
+    assert shown_ids == [
+        execution["execution_id"] for execution in caller.items("/executions", workflow="plenty")
     ]
     expect(page.get_by_role("button", name="Load more")).to_have_count(0)
 

@@ -54,9 +54,9 @@ def caller(service: Running) -> Caller:
 @pytest.fixture(scope="module")
 def large(caller: Caller) -> str:
     """10,000 nodes that have run."""
-    made = caller.post("/executions", {"definition": layers("large", 100, 100)}, wait=60)
-    assert made.body["state"] == "COMPLETED"
-    return str(made.body["execution_id"])
+    answer = caller.post("/executions", {"definition": layers("large", 100, 100)}, wait=60)
+    assert answer.body["state"] == "COMPLETED"
+    return str(answer.body["execution_id"])
 
 
 def open_execution(page: Page, caller: Caller, name: str, query: str = "") -> None:

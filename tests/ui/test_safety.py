@@ -1,4 +1,7 @@
-"""Whatever ids, outputs, errors and logs hold, it is text: nothing of it runs, and nothing of it is loaded."""
+"""Whatever ids, outputs, errors and logs hold, it is text.
+
+Nothing of it runs, and nothing of it is loaded.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +54,9 @@ def execution(service: Running) -> str:
         "input": {IMAGE: SCRIPT},
         "labels": {IMAGE: SCRIPT, "link": LINK},
     }
-    made = caller.post("/executions", order, wait=20)
-    assert made.body["state"] == "FAILED", made.body
-    return str(made.body["execution_id"])
+    answer = caller.post("/executions", order, wait=20)
+    assert answer.body["state"] == "FAILED", answer.body
+    return str(answer.body["execution_id"])
 
 
 @pytest.mark.fault("security", "script in ids and outputs, in Chromium")
@@ -114,7 +117,9 @@ def test_the_page_runs_no_script_but_its_own(context: BrowserContext, service: R
     refused: list[str] = page.evaluate(
         """async () => {
           const refused = [];
-          document.addEventListener('securitypolicyviolation', (event) => refused.push(event.effectiveDirective));
+          document.addEventListener('securitypolicyviolation', (event) => {
+            refused.push(event.effectiveDirective);
+          });
           const inline = document.createElement('script');
           inline.textContent = 'window.hacked = 1';
           document.body.append(inline);

@@ -1,4 +1,7 @@
-"""Keys: who has none signs in; what a key doesn't allow isn't offered, and is refused by the server anyway."""
+"""API keys: a user without one signs in.
+
+What a key doesn't allow isn't offered, and is refused by the server anyway.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,8 @@ from tests.ui.shop import ORDER, SLOW, Shop
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """One for each test: a key that is kept must not be there for the next."""
-    with fresh_context(browser) as made:
-        yield made
+    with fresh_context(browser) as new_context:
+        yield new_context
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +36,10 @@ def service(tmp_path_factory: Any, keys: dict[str, str]) -> Iterator[Running]:
         folder, Shop().registry, require_keys="never"
     ) as first:  # on loopback, to make the keys
         for scope in ("read", "submit", "operate"):
-            made = Caller(first.address).post("/keys", {"name": f"{scope} key", "scopes": [scope]})
-            keys[scope] = made.body["key"]
+            api_key = Caller(first.address).post(
+                "/keys", {"name": f"{scope} key", "scopes": [scope]}
+            )
+            keys[scope] = api_key.body["key"]
     with running_service(folder, Shop().registry, host="0.0.0.0") as running:  # noqa: S104 -- what keys are for
         running.address = running.address.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
         yield running
@@ -64,14 +69,14 @@ def test_a_key_that_may_only_read_is_offered_nothing_else(
     operator = {"Authorization": f"Bearer {keys['operate']}"}
     caller = Caller(service.address)
     caller.post("/workflows", SLOW, operator)
-    made = caller.post("/executions", {"workflow": "slow"}, operator)
-    sign_in(page, service, keys["read"], f"/executions/{made.body['execution_id']}")
+    started = caller.post("/executions", {"workflow": "slow"}, operator)
+    sign_in(page, service, keys["read"], f"/executions/{started.body['execution_id']}")
     expect(page.get_by_role("heading", level=1)).to_contain_text("RUNNING")
     expect(page.locator(".node-box.state-running")).to_have_count(1)  # live events need the key too
     for name in ("Cancel", "Pause", "Retry"):
         expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
     answer = caller.post(
-        f"/executions/{made.body['execution_id']}/cancel",
+        f"/executions/{started.body['execution_id']}/cancel",
         None,
         {"Authorization": f"Bearer {keys['read']}"},
     )
@@ -87,10 +92,10 @@ def test_an_operator_is_offered_it_and_signs_out(
     operator = {"Authorization": f"Bearer {keys['operate']}"}
     caller = Caller(service.address)
     caller.post("/workflows", ORDER, operator)
-    made = caller.post(
+    answer = caller.post(
         "/executions", {"workflow": "order", "input": {"amount": 1}}, operator, wait=20
     )
-    sign_in(page, service, keys["operate"], f"/executions/{made.body['execution_id']}")
+    sign_in(page, service, keys["operate"], f"/executions/{answer.body['execution_id']}")
     expect(page.get_by_role("button", name="Retry", exact=True)).to_be_visible()
     assert page.evaluate("localStorage.getItem('penstock.key')") is None, (
         "kept for this tab unless asked otherwise"

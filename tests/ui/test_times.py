@@ -44,9 +44,9 @@ def test_a_time_has_the_viewers_zone_and_utc_in_its_title(
     for path, field in (("/executions", "started_at"), (f"/executions/{name}", "created_at")):
         local, utc = both(execution[field], "Europe/Berlin")
         page.goto(f"{service.address}/ui{path}")
-        shown = page.locator(f'time[datetime="{execution[field]}"]').first
-        expect(shown).to_have_text(re.compile("just now|ago"))
-        first, second = (shown.get_attribute("title") or "").splitlines()
+        time_element = page.locator(f'time[datetime="{execution[field]}"]').first
+        expect(time_element).to_have_text(re.compile("just now|ago"))
+        first, second = (time_element.get_attribute("title") or "").splitlines()
         assert local in first
         assert first.endswith(("CET", "CEST"))
         assert second == utc
@@ -61,9 +61,9 @@ def test_the_history_is_on_the_viewers_clock(
     context = browser.new_context(locale="en-GB", timezone_id=zone)
     page = context.new_page()
     page.goto(f"{service.address}/ui/executions/{execution['execution_id']}?tab=history")
-    shown = page.locator("tbody time").first
-    expect(shown).to_contain_text(local)
-    first_line, second_line = (shown.get_attribute("title") or "").splitlines()
+    time_element = page.locator("tbody time").first
+    expect(time_element).to_contain_text(local)
+    first_line, second_line = (time_element.get_attribute("title") or "").splitlines()
     assert local in first_line
     assert second_line == utc
     context.close()

@@ -42,7 +42,9 @@ def queue(page: Page, name: str) -> Locator:
 
 def counts(caller: Caller) -> dict[str, tuple[int, int]]:
     """By queue: what waits and what runs."""
-    return {each["queue"]: (each["waiting"], each["running"]) for each in caller.items("/queues")}
+    return {
+        queue["queue"]: (queue["waiting"], queue["running"]) for queue in caller.items("/queues")
+    }
 
 
 def test_a_worker_shows_what_it_runs_and_the_way_there(
@@ -100,9 +102,8 @@ def test_a_queue_that_nobody_serves_says_what_to_start(
     page: Page, caller: Caller, service: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert service.engine is not None
-    monkeypatch.setattr(
-        service.engine.worker, "serve", lambda queues: None
-    )  # else it takes every queue there is
+    # else it takes every queue there is
+    monkeypatch.setattr(service.engine.worker, "serve", lambda queues: None)
     caller.start({"name": "gpu", "nodes": [node("a", "noop", queue="gpu")]})
     until_now(lambda: counts(caller).get("gpu") == (1, 0))
     open_workers(page, caller)

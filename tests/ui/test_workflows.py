@@ -1,4 +1,7 @@
-"""The pages of workflows: started by a form, compared by version, pointed at by aliases, counted by node."""
+"""The pages of workflows.
+
+Start by a form, comparison of versions, aliases, counts by node.
+"""
 
 from __future__ import annotations
 
@@ -55,15 +58,15 @@ def service(tmp_path_factory: Any) -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def caller(service: Running) -> Caller:
-    made = Caller(service.address)
-    made.store(BOOKING)
+    new_caller = Caller(service.address)
+    new_caller.store(BOOKING)
     for document in (
         rooms("red", "blue"),
         rooms("red", "green"),
         rooms("red", "green", seconds=60),
     ):
-        made.store(document)
-    return made
+        new_caller.store(document)
+    return new_caller
 
 
 def open_workflow(page: Page, caller: Caller, name: str, query: str = "") -> None:

@@ -1,4 +1,7 @@
-"""No test in this folder can send a packet to another machine, whatever the code does."""
+"""No test in this folder can send a packet to another machine.
+
+Whatever the code does.
+"""
 
 import asyncio.selector_events
 import ipaddress

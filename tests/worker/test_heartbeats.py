@@ -1,4 +1,7 @@
-"""The process beside a worker, and the watch over its loop: when they speak, when they don't."""
+"""The process beside a worker, and the watch over its loop.
+
+When they send heartbeats, when they don't.
+"""
 
 from __future__ import annotations
 

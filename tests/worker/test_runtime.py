@@ -289,9 +289,7 @@ def test_a_thread_that_hangs_does_not_keep_the_process_from_ending() -> None:
     assert ended.stdout == "timeout\n"
 
 
-def test_a_handler_that_swallows_its_cancellation_and_answers_late_has_timed_out_all_the_same() -> (
-    None
-):
+def test_a_handler_that_swallows_its_cancellation_and_answers_late_has_timed_out() -> None:
     async def answers_late() -> str:
         try:
             await asyncio.Event().wait()
@@ -330,7 +328,7 @@ def test_a_handler_that_swallows_every_cancellation_costs_neither_the_slot_nor_t
 
 
 def test_a_task_that_waits_for_a_thread_is_not_running_yet() -> None:
-    """Its time starts with its handler.
+    """An attempt's time starts with its handler.
 
     Otherwise a worker with more slots than threads would time out tasks that it never ran.
     """
