@@ -50,15 +50,15 @@ class Bench:
             **QUICK,
             "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}",
         }
-        self._nursery = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("nursery.py")],  # -P: redis.py beside it is not the library
+        self._fork_server = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("fork_server.py")],  # -P: redis.py beside it is not the library
             cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
 
     def close(self) -> None:
-        assert self._nursery.stdin is not None
-        self._nursery.stdin.close()
-        self._nursery.wait()
+        assert self._fork_server.stdin is not None
+        self._fork_server.stdin.close()
+        self._fork_server.wait()
 
     def take_out(self, guard: Guard) -> Outcome:
         path = self._source / "penstock" / guard.file
@@ -86,12 +86,12 @@ class Bench:
         return red
 
     def _run(self, *arguments: str) -> tuple[int, list[str], str]:
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
+        assert self._fork_server.stdin is not None
+        assert self._fork_server.stdout is not None
         asked = {"arguments": [*PYTEST, *arguments], "output": str(self._output)}
-        self._nursery.stdin.write(json.dumps(asked) + "\n")
-        self._nursery.stdin.flush()
-        code = int(self._nursery.stdout.readline())
+        self._fork_server.stdin.write(json.dumps(asked) + "\n")
+        self._fork_server.stdin.flush()
+        code = int(self._fork_server.stdout.readline())
         said = self._output.read_text(encoding="utf-8", errors="replace")
         return code, _FAILED.findall(said), " ".join(said.strip().splitlines()[-1:])
 

@@ -27,9 +27,9 @@ REFUSALS = {
 MARKS = {
     "token", "commit_number", "known_number", "generation", "attempt", "revision", "holder", "store_id", "layout",
     "built", "owner", "worker_id", "NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS",
-    "_held", "_queued", "_stopped", "_on_hold", "_returned", "_readied", "orphans",
+    "_claimed", "_queued", "_stopped", "_paused", "returned", "readied", "orphans",
 }  # fmt: skip
-_CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_held|_may_run|_replaces|knows")
+_CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_claimed_by|_may_run|_replaces|knows")
 
 
 def refusals(file: str, source: str) -> Iterator[Refusal]:
