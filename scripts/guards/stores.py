@@ -150,7 +150,14 @@ GUARDS = [
         "orchestrator/committer.py",
         at="Committer.begin",
         pattern="plan_commit(...)",
-        without='type("Late", (), {"__getattr__": lambda plan, name: getattr(plan_commit(self._lease, after, changes), name)})()',
+        without="""
+            type(
+                "Late",
+                (),
+                {"__getattr__": lambda _plan, name: getattr(
+                    plan_commit(self._lease, after, changes), name)},
+            )()
+        """,
         test="tests/orchestrator/test_committer.py",
     ),
     Guard(
