@@ -7,7 +7,7 @@ by a function and a pattern (`scripts.patterns`); `scripts.refusals` finds refus
 
 from __future__ import annotations
 
-from scripts.guards import engine, orchestrator, postgres, redis, stores, tables, ways_in
+from scripts.guards import edges, engine, orchestrator, postgres, redis, stores, tables
 from scripts.guards.guard import Guard
 from scripts.patterns import ROOT
 
@@ -17,7 +17,7 @@ LISTED = [
     *stores.GUARDS,
     *postgres.GUARDS,
     *redis.GUARDS,
-    *ways_in.GUARDS,
+    *edges.GUARDS,
 ]
 GUARDS = [*tables.GUARDS, *LISTED]
 

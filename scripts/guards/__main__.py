@@ -32,12 +32,13 @@ def main() -> int:
         print(f"WRONG no guard has {refusal}")
     bad = [outcome for outcome in outcomes if outcome.problem]
     print(
-        f"{len(outcomes)} guards taken out, {len(bad)} without a red test; {len(missed)} refusals without a guard"
+        f"{len(outcomes)} guards taken out, {len(bad)} without a red test; "
+        f"{len(missed)} refusals without a guard"
     )
     if options.json:
         rows = [
-            {**each.guard._asdict(), **each._asdict(), "guard": each.guard.name}
-            for each in outcomes
+            {**outcome.guard._asdict(), **outcome._asdict(), "guard": outcome.guard.name}
+            for outcome in outcomes
         ]
         options.json.write_text(
             json.dumps({"guards": rows, "forgotten": missed}, indent=1), encoding="utf-8"
@@ -66,17 +67,17 @@ def _take_out(guards: Iterable[Guard], workers: int) -> list[Outcome]:
         for _ in range(workers):
             free.put(stack.enter_context(bench()))
 
-        def one(guard: Guard) -> Outcome:
-            mine = free.get()
+        def take_out(guard: Guard) -> Outcome:
+            free_bench = free.get()
             try:
-                return mine.take_out(guard)
+                return free_bench.take_out(guard)
             finally:
-                free.put(mine)
+                free.put(free_bench)
 
         outcomes = []
-        for outcome in pool.map(one, guards):
+        for outcome in pool.map(take_out, guards):
             outcomes.append(outcome)
-            _tell(outcome)
+            _print(outcome)
         return _confirmed(free.get(), outcomes)
 
 
@@ -85,17 +86,17 @@ def _confirmed(idle: Bench, outcomes: list[Outcome]) -> list[Outcome]:
     red = sorted({outcome.red for outcome in outcomes if outcome.red})
     broken = set(idle.failing(red)) if red else set()
     return [
-        _tell(each._replace(problem=f"{each.red} fails anyway")) if each.red in broken else each
-        for each in outcomes
+        _print(outcome._replace(problem=f"{outcome.red} fails anyway"))
+        if outcome.red in broken
+        else outcome
+        for outcome in outcomes
     ]
 
 
-def _tell(outcome: Outcome) -> Outcome:
-    what = "WRONG" if outcome.problem else "RED  "
-    print(
-        f"{what} {outcome.guard.name}: {outcome.problem or outcome.red} ({outcome.seconds:.0f} s)",
-        flush=True,
-    )
+def _print(outcome: Outcome) -> Outcome:
+    verdict = "WRONG" if outcome.problem else "RED  "
+    detail = outcome.problem or outcome.red
+    print(f"{verdict} {outcome.guard.name}: {detail} ({outcome.seconds:.0f} s)", flush=True)
     return outcome
 
 

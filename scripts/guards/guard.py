@@ -2,8 +2,8 @@
 
     Guard(
         "a report of another attempt has no effect",
-        "engine/execution.py",
-        at="Execution._current",
+        "engine/on_task.py",
+        at="current_run",
         pattern="event.attempt != _",
         without="False",
         test="tests/engine/test_guards.py",
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from scripts.patterns import Edit, Place, Span, apply
+from scripts.patterns import Edit, Location, Span, apply
 
 
 class Guard(NamedTuple):
@@ -33,8 +33,8 @@ class Guard(NamedTuple):
     """Arguments for pytest."""
 
     @property
-    def place(self) -> Place:
-        return Place(self.file, self.at, self.pattern)
+    def location(self) -> Location:
+        return Location(self.file, self.at, self.pattern)
 
     def taken_out(self, source: str) -> str:
         return apply(self._edits(source), source)
@@ -42,7 +42,7 @@ class Guard(NamedTuple):
     def spans(self, source: str) -> list[Span]:
         """What changes without this guard; of what is only added to, all of it."""
         spans = [edit.span for edit in self._edits(source)]
-        return [span if span.first < span.end else self.place.span(source) for span in spans]
+        return [span if span.first < span.end else self.location.span(source) for span in spans]
 
     def _edits(self, source: str) -> list[Edit]:
-        return self.place.edits(source, self.without)
+        return self.location.edits(source, self.without)

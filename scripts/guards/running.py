@@ -1,4 +1,4 @@
-"""Tests on sources without a guard: in a process of their own, on servers that all of them share."""
+"""Tests on sources without a guard: in a process of their own, on servers that all share."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from penstock.local import PostgresServer, RedisServer
 from scripts.guards.guard import Guard
 from scripts.patterns import ROOT, PatternError
 
-PYTEST = ("-q", "--tb=no", "--assert=plain", "-rfE", "-p", "no:cacheprovider", "-p", "pytest_timeout",
-          "--timeout", "60")  # fmt: skip
-# Loading every plugin that is installed, and compiling every module, takes longer than most of the tests.
+PYTEST = (
+    *("-q", "--tb=no", "--assert=plain", "-rfE"),
+    *("-p", "no:cacheprovider", "-p", "pytest_timeout", "--timeout", "60"),
+)
+# loading every plugin and compiling every module would take longer than most of the tests
 QUICK = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 RED = 1
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?::.*?)(?: - .*)?$", re.MULTILINE)
@@ -50,15 +52,20 @@ class Bench:
             **QUICK,
             "PYTHONPATH": f"{self._source}{os.pathsep}{ROOT}",
         }
-        self._nursery = subprocess.Popen(
-            [sys.executable, "-P", Path(__file__).with_name("nursery.py")],  # -P: redis.py beside it is not the library
-            cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        )  # fmt: skip
+        # -P, because redis.py beside it is not the library
+        self._fork_server = subprocess.Popen(
+            [sys.executable, "-P", Path(__file__).with_name("fork_server.py")],
+            cwd=ROOT,
+            env=environment,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
 
     def close(self) -> None:
-        assert self._nursery.stdin is not None
-        self._nursery.stdin.close()
-        self._nursery.wait()
+        assert self._fork_server.stdin is not None
+        self._fork_server.stdin.close()
+        self._fork_server.wait()
 
     def take_out(self, guard: Guard) -> Outcome:
         path = self._source / "penstock" / guard.file
@@ -71,13 +78,14 @@ class Bench:
         stat = path.stat()
         path.write_text(changed, encoding="utf-8")
         try:
-            code, red, said = self._run("-x", *shlex.split(guard.test))
+            code, red, summary = self._run("-x", *shlex.split(guard.test))
         finally:
             path.write_text(text, encoding="utf-8")
-            os.utime(
-                path, ns=(stat.st_atime_ns, stat.st_mtime_ns)
-            )  # so that what was compiled of it is taken again
-        problem = "" if code == RED and red else f"{guard.test} stays green (exit {code}): {said}"
+            # so that the compiled module is used again
+            os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+        problem = (
+            "" if code == RED and red else f"{guard.test} stays green (exit {code}): {summary}"
+        )
         return Outcome(guard, next(iter(red), ""), problem, time.monotonic() - began)
 
     def failing(self, tests: Iterable[str]) -> list[str]:
@@ -86,14 +94,14 @@ class Bench:
         return red
 
     def _run(self, *arguments: str) -> tuple[int, list[str], str]:
-        assert self._nursery.stdin is not None
-        assert self._nursery.stdout is not None
-        asked = {"arguments": [*PYTEST, *arguments], "output": str(self._output)}
-        self._nursery.stdin.write(json.dumps(asked) + "\n")
-        self._nursery.stdin.flush()
-        code = int(self._nursery.stdout.readline())
-        said = self._output.read_text(encoding="utf-8", errors="replace")
-        return code, _FAILED.findall(said), " ".join(said.strip().splitlines()[-1:])
+        assert self._fork_server.stdin is not None
+        assert self._fork_server.stdout is not None
+        request = {"arguments": [*PYTEST, *arguments], "output": str(self._output)}
+        self._fork_server.stdin.write(json.dumps(request) + "\n")
+        self._fork_server.stdin.flush()
+        code = int(self._fork_server.stdout.readline())
+        output = self._output.read_text(encoding="utf-8", errors="replace")
+        return code, _FAILED.findall(output), " ".join(output.strip().splitlines()[-1:])
 
 
 @contextmanager
@@ -107,6 +115,6 @@ def bench() -> Iterator[Bench]:
             PostgresServer(folder / "postgres", fsync=False),
         )
         with servers[0] as redis, servers[1] as postgres:
-            mine = Bench(folder, {"TEST_REDIS_URL": redis.url, "TEST_DATABASE_URL": postgres.url})
-            with closing(mine):
-                yield mine
+            urls = {"TEST_REDIS_URL": redis.url, "TEST_DATABASE_URL": postgres.url}
+            with closing(Bench(folder, urls)) as new_bench:
+                yield new_bench

@@ -37,8 +37,8 @@ _NEEDS_PARENTHESES = (
     ast.Lambda,
     ast.UnaryOp,
 )
-_HAVE_PLACES = (ast.expr, ast.stmt, ast.ExceptHandler)
-_REPLACEABLE = (*_HAVE_PLACES, ast.keyword, ast.withitem, ast.comprehension)
+_HAVE_LOCATIONS = (ast.expr, ast.stmt, ast.ExceptHandler)
+_REPLACEABLE = (*_HAVE_LOCATIONS, ast.keyword, ast.withitem, ast.comprehension)
 _COMMENT = re.compile(r"#[^\n]*")
 _CONNECTIVE = re.compile(r"\b(?:and|or)\b\s*")
 
@@ -121,9 +121,9 @@ def _definitions(parent: ast.AST, path: str) -> Iterator[tuple[str, ast.AST]]:
 
 def _span(source: str, nodes: Sequence[ast.AST]) -> Span:
     first, last = nodes[0], nodes[-1]
-    if not isinstance(first, _HAVE_PLACES) or not isinstance(last, _HAVE_PLACES):
+    if not isinstance(first, _HAVE_LOCATIONS) or not isinstance(last, _HAVE_LOCATIONS):
         raise PatternError(
-            f"`{ast.unparse(first)}` has no place of its own: name what it is part of"
+            f"`{ast.unparse(first)}` has no location of its own: name what it is part of"
         )
     return Span(
         _offset(source, first.lineno, first.col_offset),

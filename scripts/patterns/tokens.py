@@ -61,8 +61,8 @@ class Language(NamedTuple):
             raise PatternError(f"`{without}` doesn't say what `_` or `...` is there")
         text = without[added[0].span.first : added[-1].span.end] if added else ""
         if not changed:
-            place = match[before][0].span.first
-            return [Edit(Span(place, place), f"{text} ")]
+            first = match[before][0].span.first
+            return [Edit(Span(first, first), f"{text} ")]
         return [Edit(_whole(changed), text)]
 
     def _match(self, source: str, code: Sequence[Sequence[Token]], pattern: str) -> Match:

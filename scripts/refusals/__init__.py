@@ -38,7 +38,7 @@ def unguarded(guards: Iterable[Guard]) -> list[Refusal]:
     """Refusals that no guard takes out."""
     spans: dict[str, list[Span]] = {}
     for guard in guards:
-        spans.setdefault(guard.file, []).extend(guard.spans(guard.place.text()))
+        spans.setdefault(guard.file, []).extend(guard.spans(guard.location.text()))
     return [
         refusal
         for refusal in all_refusals()
@@ -55,7 +55,7 @@ def forgotten(guards: Iterable[Guard], excuses: Iterable[Excuse]) -> list[Refusa
 
 def excused_by(excuse: Excuse, refusals: Sequence[Refusal]) -> list[Refusal]:
     """The refusals that stand where the excuse says: exactly one, or the excuse is out of date."""
-    span = excuse.place.span(excuse.place.text())
+    span = excuse.location.span(excuse.location.text())
     in_file = [refusal for refusal in refusals if refusal.file == excuse.file]
     return [refusal for refusal in in_file if refusal.span.overlaps(span)]
 

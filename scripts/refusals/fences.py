@@ -1,8 +1,8 @@
 """Fences in Python modules, found in their syntax tree.
 
-- the condition under which one of `REFUSALS` is raised; of one that stands in an `except`, all of its `try`
+- the condition under which one of `REFUSALS` is raised; of one in an `except`, all of its `try`
 - each comparison with something that tells who may, or whether it is still current (`MARKS`)
-- each call of a check (`check…`, `_holds`, …): the fence where it is used, not only where it is written
+- each call of a check (`check…`, `_holds`, …): the fence where it is used, not only its definition
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ REFUSALS = {
     "FeedGap",
 }
 MARKS = {
-    "token", "commit_number", "known_number", "generation", "attempt", "revision", "holder", "store_id", "layout",
-    "built", "owner", "worker_id", "NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS",
-    "_held", "_queued", "_stopped", "_on_hold", "_returned", "_readied", "orphans",
-}  # fmt: skip
-_CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_held|_may_run|_replaces|knows")
+    *("token", "owner", "holder", "worker_id", "store_id", "layout", "built"),
+    *("commit_number", "known_number", "generation", "attempt", "revision"),
+    *("NODE_TRANSITIONS", "EXECUTION_TRANSITIONS", "NODE_ENDS", "EXECUTION_ENDS"),
+    *("_claimed", "_queued", "_stopped", "_paused", "returned", "readied", "orphans"),
+}
+_CHECK = re.compile(r"_?check(?!_open)(_\w+)?|_?holds|_is_claimed_by|_may_run|_replaces|knows")
 
 
 def refusals(file: str, source: str) -> Iterator[Refusal]:
@@ -60,7 +61,7 @@ def _fences(
 def _is_fence(node: ast.AST) -> TypeGuard[ast.expr]:
     if isinstance(node, ast.Compare):
         plain = not any(isinstance(operator, ast.Is | ast.IsNot) for operator in node.ops)
-        return plain and any(_name(each) in MARKS for each in ast.walk(node))
+        return plain and any(_name(part) in MARKS for part in ast.walk(node))
     if isinstance(node, ast.Attribute):
         return node.attr == "has_ended"
     return isinstance(node, ast.Call) and bool(_CHECK.fullmatch(_name(node) or ""))

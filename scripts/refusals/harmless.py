@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from scripts.patterns import Place, Sql
+from scripts.patterns import Location, Sql
 
 
 class Excuse(NamedTuple):
@@ -16,8 +16,8 @@ class Excuse(NamedTuple):
     reason: str
 
     @property
-    def place(self) -> Place:
-        return Place(self.file, self.at, self.pattern)
+    def location(self) -> Location:
+        return Location(self.file, self.at, self.pattern)
 
 
 LUA = "stores/redis/lua/"
@@ -33,7 +33,7 @@ HARMLESS = [
         reason="a look needn't prolong the window; it would do no harm",
     ),
     Excuse(
-        LUA + "attend.lua",
+        LUA + "announce.lua",
         at="",
         pattern="ARGV[1] ~= ''",
         reason="who only looks says so for 0 ms, and would be gone at once",
@@ -42,7 +42,7 @@ HARMLESS = [
         LUA + "beat.lua",
         at="",
         pattern="if ARGV[2] then",
-        reason="chooses between a heartbeat and a farewell",
+        reason="chooses between a heartbeat and leaving",
     ),
     Excuse(
         LUA + "commit.lua",
@@ -77,7 +77,7 @@ HARMLESS = [
     Excuse(
         LUA + "commit.lua",
         at="",
-        pattern="if some_held then",
+        pattern="if some_paused then",
         reason=SAVES,
     ),
     Excuse(
@@ -90,19 +90,19 @@ HARMLESS = [
         LUA + "commit.lua",
         at="",
         pattern="while id do",
-        reason="ends when there is no further place to look in",
+        reason="ends when there is no further location to look in",
     ),
     Excuse(
         LUA + "commit.lua",
         at="",
         pattern="is_gone and not id and redis.call('GET', ...)",
-        reason="saves a look: what is there, or was handed back, has no other place",
+        reason="saves a look: what is there, or was handed back, has no other location",
     ),
     Excuse(
         LUA + "commit.lua",
         at="",
         pattern="old ~= ''",
-        reason="one that never had an entry has no place to be looked for from",
+        reason="one that never had an entry has no location to be looked for from",
     ),
     Excuse(
         LUA + "commit.lua",
@@ -132,7 +132,7 @@ HARMLESS = [
         LUA + "fetch.lua",
         at="set_aside",
         pattern="not fine",
-        reason="the error's text is the id of no execution on hold: the next part says the same",
+        reason="the error's text is the id of no paused execution: the next part says the same",
     ),
     Excuse(
         LUA + "fetch.lua",
@@ -191,13 +191,13 @@ HARMLESS = [
     Excuse(
         LUA + "lease.lua",
         at="",
-        pattern="what == 'taken'",
+        pattern="what == 'acknowledge_outbox'",
         reason=CHOOSES,
     ),
     Excuse(
         LUA + "lease.lua",
         at="",
-        pattern="what == 'acknowledge'",
+        pattern="what == 'acknowledge_commit'",
         reason=CHOOSES,
     ),
     Excuse(
@@ -303,7 +303,7 @@ HARMLESS = [
         reason="without it the number after the text fails on what is no number",
     ),
     Excuse(
-        "stores/postgres/creating.py",
+        "stores/postgres/intents.py",
         at="INSERT_USES",
         pattern=Sql("ON CONFLICT DO NOTHING"),
         reason="a blob is used by an execution, however often it says so",
@@ -323,13 +323,13 @@ HARMLESS = [
     Excuse(
         "stores/redis/fleet.py",
         at="worker_details",
-        pattern="_ in counts",
+        pattern="_ in _",
         reason="shows who lives; nothing is decided by it",
     ),
     Excuse(
         "stores/redis/queue.py",
         at="RedisTaskQueue.leave",
-        pattern="held[0] != _",
+        pattern="_[0] != worker_id",
         reason="frees memory; what isn't on its list, the script refuses",
     ),
     Excuse(
@@ -357,39 +357,39 @@ HARMLESS = [
         reason="what has ended needs no number in memory",
     ),
     Excuse(
-        "stores/task_queue.py",
+        "stores/memory/task_queue.py",
         at="MemoryTaskQueue.heartbeat",
         pattern="_ in self._offers",
         reason="keeps since when a worker is there",
     ),
     Excuse(
-        "stores/task_queue.py",
+        "stores/memory/task_queue.py",
         at="MemoryTaskQueue._pass_over",
         pattern="_ in self._stopped",
         reason="saves work: what was stopped is dropped when it is met again",
     ),
     Excuse(
-        "stores/task_queue.py",
+        "stores/memory/task_queue.py",
         at="MemoryTaskQueue.share_logs",
-        pattern="_ in self._held",
+        pattern="_ in self._claimed",
         reason="a log of what is over is only to look at, and is dropped",
     ),
     Excuse(
-        "orchestrator/archiver.py",
+        "orchestrator/tiering/archiver.py",
         at="_copies",
-        pattern="summary.has_ended",
+        pattern="_.has_ended",
         reason="saves a look: what was said last of what has ended is all there is",
     ),
     Excuse(
         "orchestrator/meter.py",
         at="Meter._time",
-        pattern="run.attempt == _",
+        pattern="_.attempt == _",
         reason="measures; nothing is decided by it",
     ),
     Excuse(
-        "orchestrator/rebuild.py",
+        "orchestrator/tiering/rebuild.py",
         at="build",
-        pattern="if built == store_id: ...",
+        pattern="if _ == _: ...",
         reason="says in the log why it is built again",
     ),
 ]

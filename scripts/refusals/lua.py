@@ -1,6 +1,7 @@
-"""Refusals in a Lua script: each part of each condition, whatever an expression lets through, and each `error`.
+"""Refusals in a Lua script: parts of conditions, what an expression lets through, each `error`.
 
-A script is read by its words, not by a grammar: ours are short, and have no strings with words like `then` in them.
+A script is read by its words, not by a grammar: ours are short, and have no strings with words like
+`then` in them.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from scripts.patterns import Span
 from scripts.refusals.refusal import Refusal, refusal
 
 _COMMENT = re.compile(r"--[^\n]*")
-_CONDITION = re.compile(r"\b(?:if|elseif|while)\b(?P<it>.*?)\b(?:then|do)\b", re.DOTALL)
-_VALUE = re.compile(r"(?:=|\breturn\b|\bin\b ipairs\()(?P<it>[^=\n]*\b(?:and|not)\b[^\n]*)")
-_ERROR = re.compile(r"(?P<it>(?<![\w.])error\([^\n]*\))")
+_CONDITION = re.compile(r"\b(?:if|elseif|while)\b(?P<refusal>.*?)\b(?:then|do)\b", re.DOTALL)
+_VALUE = re.compile(r"(?:=|\breturn\b|\bin\b ipairs\()(?P<refusal>[^=\n]*\b(?:and|not)\b[^\n]*)")
+_ERROR = re.compile(r"(?P<refusal>(?<![\w.])error\([^\n]*\))")
 _PART = re.compile(r"\b(?:and|or)\b|[()]")
 
 
 def refusals(file: str, source: str) -> Iterator[Refusal]:
     code = _COMMENT.sub(lambda comment: " " * len(comment[0]), source)
     for condition in _CONDITION.finditer(code):
-        for span in _parts(code, *condition.span("it")):
+        for span in _parts(code, *condition.span("refusal")):
             yield refusal(file, source, span)
     rest = _CONDITION.sub(lambda condition: " " * len(condition[0]), code)
     for other in (*_VALUE.finditer(rest), *_ERROR.finditer(rest)):
-        yield refusal(file, source, _trimmed(code, *other.span("it")))
+        yield refusal(file, source, _trimmed(code, *other.span("refusal")))
 
 
 def _parts(code: str, first: int, end: int) -> Iterator[Span]:

@@ -1,4 +1,4 @@
-"""What a refusal is: a place in the sources where something is turned away, or left out."""
+"""What a refusal is: a location in the sources where something is turned away, or left out."""
 
 from __future__ import annotations
 

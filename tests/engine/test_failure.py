@@ -7,6 +7,7 @@ import pytest
 from penstock.engine import events as ev
 from penstock.engine import transitions
 from penstock.engine.events import TaskError
+from penstock.engine.states import NODE_TRANSITIONS, NodeState
 from penstock.errors import InvalidTransition
 from tests.engine.trial import ID, Trial, node, once
 
@@ -269,6 +270,17 @@ def test_an_execution_that_has_ended_is_not_failed_from_its_records():
             execution.record, execution.runs, execution.last_seq, "late", 2.0
         )
     assert trial.states == {"a": "COMPLETED"}
+
+
+def test_what_runs_is_cancelled_from_the_records_by_the_table(monkeypatch: pytest.MonkeyPatch):
+    trial = Trial(node("a"))
+    trial.started("a")
+    execution = trial.execution
+    monkeypatch.setitem(NODE_TRANSITIONS, NodeState.RUNNING, frozenset())
+    with pytest.raises(InvalidTransition):
+        transitions.fail_from_records(
+            execution.record, execution.runs, execution.last_seq, "no plan", 2.0
+        )
 
 
 def test_an_error_of_the_whole_execution_names_no_node():

@@ -117,7 +117,7 @@ def test_another_number_of_partitions_is_refused() -> None:
 
 
 def test_a_database_without_a_schema_says_what_to_do() -> None:
-    with pytest.raises(SchemaMismatch, match="run `penstock migrate`"):
+    with pytest.raises(SchemaMismatch, match="has no Penstock schema; run `penstock migrate`"):
         asyncio.run(_open(PostgresColdStore(bare_database_url())))
 
 

@@ -48,6 +48,22 @@ def test_a_place_behind_which_something_was_trimmed_is_refused() -> None:
     asyncio.run(scenario())
 
 
+def test_commits_without_history_take_no_room_in_the_feed_and_make_no_gap() -> None:
+    async def scenario() -> None:
+        async with open_stores() as stores:
+            commit_feed = RedisCommitFeed(stores.server, 1)
+            await stores.commit(_line("execution-1", 1))
+            cursor = await commit_feed.commits_end()
+            await stores.commit()
+            await stores.commit()
+            await stores.commit(_line("execution-1", 2))
+            assert await stores.call("XLEN", "penstock:{0}:events") == 2
+            await stores.call("XTRIM", "penstock:{0}:events", "MAXLEN", "1")
+            assert [part.position for part in await commit_feed.read_commits(cursor)] == [4 * SLOTS]
+
+    asyncio.run(scenario())
+
+
 def test_a_place_in_the_middle_of_a_commit_that_was_trimmed_is_refused() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:

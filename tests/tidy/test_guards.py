@@ -54,7 +54,7 @@ def tokens(script: str) -> list[str]:
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
 def test_a_guard_matches_once_and_the_code_without_it_compiles(guard):
-    source = guard.place.text()
+    source = guard.location.text()
     changed = guard.taken_out(source)
     if guard.file.endswith(".py"):
         assert ast.dump(ast.parse(changed)) != ast.dump(ast.parse(source))
@@ -64,7 +64,7 @@ def test_a_guard_matches_once_and_the_code_without_it_compiles(guard):
 
 @pytest.mark.parametrize("guard", LISTED, ids=lambda guard: guard.name)
 def test_a_guard_takes_the_same_out_of_code_that_is_formatted_otherwise(guard):
-    source = guard.place.text()
+    source = guard.location.text()
     changed = guard.taken_out(source)
     if guard.file.endswith(".lua"):
         assert tokens(guard.taken_out("\n".join(tokens(source)))) == tokens(changed)

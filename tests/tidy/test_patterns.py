@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from scripts.patterns import PatternError, Place, Sql, apply
+from scripts.patterns import Location, PatternError, Sql, apply
 
 CODE = """\
 LIMITS = {"low": 1, "high": (2, 3)}
@@ -74,7 +74,7 @@ WHERE id = %s AND state <> 'PAUSED';
 
 def python(at: str, pattern: str, without: str, source: str = CODE) -> str:
     """What the lines that are changed have become, without their indentation."""
-    edits = Place("x.py", at, pattern).edits(source, without)
+    edits = Location("x.py", at, pattern).edits(source, without)
     changed = apply(edits, source)
     compile(changed, "x.py", "exec")
     return difference(source, changed)
@@ -117,7 +117,7 @@ def test_only_what_differs_between_pattern_and_rest_is_changed(pattern, without,
     ],
 )
 def test_an_operand_is_removed_with_its_connective_and_its_parentheses(pattern, left):
-    edits = Place("x.py", "Store.commit", pattern).edits(CODE, "")
+    edits = Location("x.py", "Store.commit", pattern).edits(CODE, "")
     nodes = ast.walk(ast.parse(apply(edits, CODE)))
     conditions = [ast.unparse(node.test) for node in nodes if isinstance(node, ast.If)]
     assert left in conditions
@@ -147,7 +147,7 @@ def test_what_stays_may_have_statements_and_operands_beside_it():
 
 def test_statements_between_two_that_are_removed_stay():
     pattern = "self.check(...)\n...\ntry: ...\nexcept OSError: ..."
-    edits = Place("x.py", "Store.commit", pattern).edits(CODE, "...")
+    edits = Location("x.py", "Store.commit", pattern).edits(CODE, "...")
     [function] = [
         node
         for node in ast.walk(ast.parse(apply(edits, CODE)))
@@ -161,11 +161,11 @@ def test_a_dict_may_have_further_entries():
 
 
 def test_a_pattern_matches_in_its_function_only():
-    assert Place("x.py", "Store.release", "self.check(...)").span(CODE)
+    assert Location("x.py", "Store.release", "self.check(...)").span(CODE)
     with pytest.raises(PatternError, match=r"x\.py: `self\.check\(\.\.\.\)` matches nothing"):
-        Place("x.py", "", "self.check(...)").span(CODE)
+        Location("x.py", "", "self.check(...)").span(CODE)
     with pytest.raises(PatternError, match=r"x\.py, Store\.open: there is no Store\.open"):
-        Place("x.py", "Store.open", "self.check(...)").span(CODE)
+        Location("x.py", "Store.open", "self.check(...)").span(CODE)
 
 
 @pytest.mark.parametrize(
@@ -181,17 +181,17 @@ def test_a_pattern_matches_in_its_function_only():
 )
 def test_a_pattern_that_does_not_match_once_says_so(file, source, pattern, problem):
     with pytest.raises(PatternError) as error:
-        Place(file, "", pattern).span(source)
+        Location(file, "", pattern).span(source)
     assert problem in str(error.value)
 
 
 def test_what_is_left_must_say_all_that_is_new():
     with pytest.raises(PatternError, match="doesn't say what"):
-        Place("x.py", "Store.commit", "self.check(...)").edits(CODE, "self.count(...)()")
+        Location("x.py", "Store.commit", "self.check(...)").edits(CODE, "self.count(...)()")
     with pytest.raises(PatternError, match="can't be removed"):
-        Place("x.py", "Store.commit", "commit.number").edits(CODE, "")
+        Location("x.py", "Store.commit", "commit.number").edits(CODE, "")
     with pytest.raises(PatternError, match="doesn't say what"):
-        Place("x.lua", "", "if #mine > 0 then").edits(SCRIPT, "if _ > 0 then")
+        Location("x.lua", "", "if #mine > 0 then").edits(SCRIPT, "if _ > 0 then")
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_what_is_left_must_say_all_that_is_new():
     ],
 )
 def test_lua_is_compared_by_its_tokens(at, pattern, without, changed):
-    edits = Place("x.lua", at, pattern).edits(SCRIPT, without)
+    edits = Location("x.lua", at, pattern).edits(SCRIPT, without)
     assert difference(SCRIPT, apply(edits, SCRIPT)) == changed
 
 
@@ -221,14 +221,14 @@ def test_lua_is_compared_by_its_tokens(at, pattern, without, changed):
     ],
 )
 def test_sql_in_a_module_is_compared_by_its_words(at, pattern, without, changed):
-    edits = Place("x.py", at, Sql(pattern)).edits(STATEMENTS, without)
+    edits = Location("x.py", at, Sql(pattern)).edits(STATEMENTS, without)
     assert changed in difference(STATEMENTS, apply(edits, STATEMENTS))
 
 
 def test_sql_in_a_file_is_found_under_its_name():
-    place = Place("x.sql", "unlock", "AND state <> _;")
-    assert difference(FILE, apply(place.edits(FILE, ";"), FILE)) == "WHERE id = %s ;"
+    location = Location("x.sql", "unlock", "AND state <> _;")
+    assert difference(FILE, apply(location.edits(FILE, ";"), FILE)) == "WHERE id = %s ;"
     with pytest.raises(PatternError, match="there is no statement close"):
-        Place("x.sql", "close", "FOR UPDATE").span(FILE)
+        Location("x.sql", "close", "FOR UPDATE").span(FILE)
     with pytest.raises(PatternError, match="matches nothing"):
-        Place("x.sql", "unlock", "FOR UPDATE").span(FILE)
+        Location("x.sql", "unlock", "FOR UPDATE").span(FILE)

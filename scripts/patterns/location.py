@@ -1,4 +1,4 @@
-"""A place in the sources: a file, a function in it, and a pattern that matches there once."""
+"""A location in the sources: a file, a function in it, and a pattern that matches there once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Sql(str):
     __slots__ = ()
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     file: str
     """Under src/penstock."""
     at: str
