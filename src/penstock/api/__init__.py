@@ -1,12 +1,46 @@
-"""HTTP, thin: routes over `penstock.service`, errors as problem documents, an OpenAPI document that is true.
+"""HTTP, thin: routes over `penstock.service`, errors as problem documents, OpenAPI.
 
-app          puts it together; the order of what a request passes
-bodies       reading: size, depth, strict JSON, the JSON Schema that the OpenAPI document shows
-problems     answering: RFC 9457, whatever went wrong
-schemas      the shapes
-workflows, executions, dead_letters, events, system    the routes
-compat       the routes of the public implementations of this system
-middleware   what a request passes: access, auth, rate_limit, audit_log
-ui_files     the web UI; raw_path, client_address: what a request says of itself
-server       a process that serves
+What a request meets, in this order:
+
+- `server`: a process that serves: the engine, the API and uvicorn on one event loop.
+- `http_protocol`: HTTP connections with limits on what a client may send, and how slowly.
+- `app`: the application: routes over a service, and what every request passes before them.
+- `middleware`: puts the middleware into its order.
+- `security_headers`: headers that every answer has, unless its route says otherwise.
+- `client_address`: the address of the client, also behind a trusted proxy.
+- `auth`: API keys and scopes, and a local service that no web page can drive.
+- `failed_logins`: a trace of keys that were sent and weren't good.
+- `rate_limit`: a sliding window for each key, or each address where there is no key.
+- `redis_rate_limit`: the windows in Redis, so that all API processes count together.
+- `audit_log`: a line for every call that changes something.
+- `access`: who may do what, as one table; a route that isn't in it can't be reached.
+- `shortcut`: a way past FastAPI for the two most frequent calls.
+- `raw_path`: the path as it was sent, for names that have a slash in them.
+- `bodies`: reads bodies: size, strict JSON, then the JSON Schema that OpenAPI shows.
+- `paging`: lists in pages, and the parameters that choose them.
+- `problems`: RFC 9457: whatever goes wrong is a problem document that says what to do.
+
+The routes:
+
+- `workflows`: definitions.
+- `executions`: start, search, look, send control requests.
+- `bulk`: one control request, or a retry, for many executions.
+- `events`: live events as Server-Sent Events.
+- `dead_letters`: dead letters.
+- `failures`: the search for errors.
+- `statistics`: figures for charts.
+- `system`: workers, orchestrators, queues, the audit log, API keys.
+- `health`: health checks.
+- `compat`: the routes of the public implementations of this system.
+- `compat_views`: the shapes of those.
+- `ui_files`: the built web UI.
+- `docs_page`: `/docs`, the OpenAPI document as a page.
+
+The OpenAPI document:
+
+- `schemas`: the shapes of answers.
+- `node_schemas`: the shapes of nodes and graphs.
+- `statistics_schemas`: the shapes of statistics.
+- `body_schemas`: the schemas of request bodies.
+- `describing`: what the document says of a route beside what FastAPI sees by itself.
 """
