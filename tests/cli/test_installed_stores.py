@@ -136,7 +136,7 @@ def test_a_shared_store_without_events_is_refused(in_memory):
         async with open_scaled(Settings(store="lonely://x")):
             pass
 
-    with pytest.raises(SettingsError, match="has no `events`"):
+    with pytest.raises(SettingsError, match="has no `commit_feed`"):
         asyncio.run(enter())
 
 

@@ -67,7 +67,7 @@ async def sweep(stores: Stores, partition: int, overdue_seconds: float, position
 async def _make_up_starts(
     stores: Stores, partition: int, execution_ids: Sequence[str], position: int
 ) -> list[float]:
-    """Append starts and wishes that nobody will handle otherwise.
+    """Append starts and control requests that nobody will handle otherwise.
 
     Answers when executions that hadn't begun were made.
     """

@@ -31,7 +31,7 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
         if stores.commit_feed is None:
             shown = hide_password(settings.store)
             raise SettingsError(
-                f"the store {shown} has no `events`: a process wouldn't see what others commit"
+                f"the store {shown} has no `commit_feed`: a process wouldn't see what others commit"
             )
         yield stores
     finally:

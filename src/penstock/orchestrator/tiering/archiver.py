@@ -116,7 +116,7 @@ class Archiver:
 
 
 def _told(entries: Sequence[Outgoing]) -> tuple[dict[str, list[DeadLetter]], dict[str, Summary]]:
-    """Dead dead letters and last summaries in these entries, by execution."""
+    """Dead letters and last summaries in these entries, by execution."""
     dead_letters: dict[str, list[DeadLetter]] = {}
     summaries: dict[str, Summary] = {}
     for entry in entries:
