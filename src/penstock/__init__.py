@@ -1,6 +1,27 @@
 """Penstock runs workflows: DAGs of API calls, LLM calls and your own Python.
 
-They are durable from one process on SQLite up. The README and docs/ tell the rest.
+They are durable from SQLite up.
+
+The parts, from the edges to what everything stands on; none imports one above it:
+
+- `cli`: the command line.
+- `local`: servers on this machine, for `penstock up` and for tests.
+- `api`: HTTP, thin.
+- `client`: the client of that API.
+- `testing`: an engine in memory, on a clock that jumps, to test workflows with.
+- `contract`: the tests that every store must pass.
+- `runtime`: the only place that puts the parts together: `Engine`, roles.
+- `service`: the use cases, without HTTP.
+- `orchestrator`: the loop around the core.
+- `worker`: runs handlers.
+- `sandbox`: evaluates user-given text in processes with limits.
+- `stores`: where facts live.
+- `engine`: what happens next. Pure.
+- `definition`: what a workflow is. Pure.
+- `config`: settings.
+- `telemetry`: logs, metrics, traces.
+- `errors`: one tree of exceptions.
+- `spelling`: which known name was probably meant. The README and docs/ tell the rest.
 """
 
 import importlib

@@ -274,7 +274,7 @@ def test_large_configs_travel_as_blobs_that_are_there_before_the_commit() -> Non
 
 
 def test_a_task_with_many_inputs_is_no_larger_than_one_with_a_large_config() -> None:
-    """DESIGN: large values are an output, or a config with its inputs."""
+    """docs/design.md, Commit: large values are an output, or a config with its inputs."""
 
     async def scenario() -> None:
         desk = Desk(inline_max_bytes=1000)
@@ -342,7 +342,7 @@ def test_an_owner_that_dies_between_these_commits_leaves_the_rest_to_the_next_on
 
 
 def test_many_executions_that_start_at_once_do_not_make_one_huge_commit() -> None:
-    """DESIGN: at most ~1,000 writes in one commit, because a store is blocked for that long."""
+    """docs/design.md, Commit: at most about 1,000 lines, or a store is blocked for long."""
 
     async def scenario() -> None:
         desk = Desk()

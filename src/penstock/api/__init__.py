@@ -1,14 +1,46 @@
-"""The HTTP API: a thin layer of routes over `penstock.service`.
+"""HTTP, thin: routes over `penstock.service`, errors as problem documents, OpenAPI.
 
-app            the ASGI application
-middleware     what a request passes first: access, auth, rate_limit, audit_log
-workflows, executions, dead_letters, events, system    the routes
-compat         the compatible routes, those of the public implementations of this system
-bodies         request bodies: size, depth, strict JSON, JSON Schema
-problems       errors as problem documents (RFC 9457)
-schemas        the schemas of answers, for the OpenAPI document
-raw_path, client_address    the path and the client of a request
-ui_files       the files of the web UI
-http_protocol  limits of HTTP connections
-server         a process that serves the API
+What a request meets, in this order:
+
+- `server`: a process that serves: the engine, the API and uvicorn on one event loop.
+- `http_protocol`: HTTP connections with limits on what a client may send, and how slowly.
+- `app`: the application: routes over a service, and what every request passes before them.
+- `middleware`: puts the middleware into its order.
+- `security_headers`: headers that every answer has, unless its route says otherwise.
+- `client_address`: the address of the client, also behind a trusted proxy.
+- `auth`: API keys and scopes, and a local service that no web page can drive.
+- `failed_logins`: a trace of keys that were sent and weren't good.
+- `rate_limit`: a sliding window for each key, or each address where there is no key.
+- `redis_rate_limit`: the windows in Redis, so that all API processes count together.
+- `audit_log`: a line for every call that changes something.
+- `access`: who may do what, as one table; a route that isn't in it can't be reached.
+- `shortcut`: a way past FastAPI for the two most frequent calls.
+- `raw_path`: the path as it was sent, for names that have a slash in them.
+- `bodies`: reads bodies: size, strict JSON, then the JSON Schema that OpenAPI shows.
+- `paging`: lists in pages, and the parameters that choose them.
+- `problems`: RFC 9457: whatever goes wrong is a problem document that says what to do.
+
+The routes:
+
+- `workflows`: definitions.
+- `executions`: start, search, look, send control requests.
+- `bulk`: one control request, or a retry, for many executions.
+- `events`: live events as Server-Sent Events.
+- `dead_letters`: dead letters.
+- `failures`: the search for errors.
+- `statistics`: figures for charts.
+- `system`: workers, orchestrators, queues, the audit log, API keys.
+- `health`: health checks.
+- `compat`: the routes of the public implementations of this system.
+- `compat_views`: the shapes of those.
+- `ui_files`: the built web UI.
+- `docs_page`: `/docs`, the OpenAPI document as a page.
+
+The OpenAPI document:
+
+- `schemas`: the shapes of answers.
+- `node_schemas`: the shapes of nodes and graphs.
+- `statistics_schemas`: the shapes of statistics.
+- `body_schemas`: the schemas of request bodies.
+- `describing`: what the document says of a route beside what FastAPI sees by itself.
 """

@@ -1,22 +1,52 @@
 """The command line.
 
 Each command is a module that is imported when it is called, and imports what it needs then.
-
-    app          the list of commands; turns every error into one message and an exit code
-    reading      turns files, flags and standard input into checked values
-    run          `penstock run`: a `session` runs one execution and shows its `progress`
-                 on a screen (`screens`, `live`)
-    report       what is printed at the end, with advice from `hints`
-    validate, graph, diagrams
-    remote       what the commands that talk to a server share: submit, watch,
-                 executions (list, show, results), control (cancel, pause, resume, retry),
-                 dlq, failures, definitions (put, versions, alias, workers), doctor
-    remote_ending  an execution on a server in the shapes of `progress` and `report`
-    tables       prints listings
-    serve, roles, up  start servers; `supervising` keeps the processes of `up` running
-    keys, migrate, purge  work on the store itself
-
 Everything that comes from data passes `safe_text` on its way to a terminal.
+
+- `app`: the list of commands; turns whatever goes wrong into one message and an exit code.
+- `reading`: files, flags and standard input into checked values.
+
+On this machine:
+
+- `run`: `penstock run`.
+- `session`: one execution from its start to its end, with the ways to stop it early.
+- `progress`: an execution as it is watched: one row per node.
+- `screens`: where a run is shown: a live table, lines, or nowhere.
+- `live`: the live table.
+- `streams`: standard output while handlers run.
+- `interrupt`: Ctrl-C, SIGTERM and a closed terminal.
+- `report`: what is said at the end: how it went, what failed and what to do about it.
+- `validate`: `penstock validate`.
+- `graph`: `penstock graph`.
+- `diagrams`: a plan as levels, Mermaid or Graphviz.
+
+Processes that serve:
+
+- `serve`: `penstock dev` and `serve`: everything in one process.
+- `reloading`: `penstock dev --reload`.
+- `roles`: `penstock api`, `orchestrator` and `worker`: one role per process.
+- `up`: `penstock up`: a scaled-out Penstock on this machine.
+- `supervising`: the processes that `up` keeps running.
+- `migrate`: `penstock migrate`.
+- `purge`: `penstock purge`.
+- `keys`: `penstock keys`.
+- `doctor`: `penstock doctor`.
+- `checking`: what `doctor` looks at on a Redis and a PostgreSQL.
+
+Against a server:
+
+- `remote`: the address, the client, and how answers are printed.
+- `submit`: `penstock submit`.
+- `executions`: `penstock list`, `show`, `results`.
+- `watch`: `penstock watch`.
+- `remote_ending`: an execution on a server in the shapes of `progress` and `report`.
+- `control`: `penstock cancel`, `pause`, `resume`, `retry`.
+- `dlq`: `penstock dlq`.
+- `failures`: `penstock errors`.
+- `definitions`: `penstock put`, `versions`, `alias`, `workers`.
+
+- `tables`: tables, fitted to a terminal or as plain columns.
+- `safe_text`: text from data that can't move the cursor or change colours.
 """
 
 from __future__ import annotations

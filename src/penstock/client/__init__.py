@@ -1,12 +1,12 @@
 """Penstock over HTTP: the calls of `penstock.Engine`, made to a server.
 
-    transport    one call: sends and reads JSON, repeats calls, raises our exceptions
-    answers      turns a problem document into an exception, an execution's JSON into a `Result`
-    sse          parses Server-Sent Events
-    following    a stream of live events that resumes after a broken connection
-    execution    the handle of one execution
-    asynchronous `Client`
-    blocking     `SyncClient`: the same client in a thread of its own
+- `asynchronous`: `Client`.
+- `blocking`: `SyncClient`: the same on a thread of its own.
+- `execution`: the handle of one execution.
+- `transport`: one call: JSON there and back; what is repeated when the answer is lost.
+- `answers`: from a problem document to an exception, from an execution's JSON to a `Result`.
+- `following`: a stream of events that goes on where it broke off.
+- `sse`: Server-Sent Events, parsed.
 
 Nothing here knows about stores or engines. The package is imported at the first use of
 `penstock.Client`, because importing aiohttp takes 0.2 s.

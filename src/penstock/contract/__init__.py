@@ -1,6 +1,6 @@
 """The contract suite: the tests that every store must pass.
 
-Anybody can run them on a store of their own.
+Anybody can run them on their own store.
 
 In a test file of the store's package, with pytest installed (`pip install 'penstock[contract]'`):
 
@@ -14,7 +14,31 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 
     globals().update(contract_tests({"my store": new_stores}))
 
-`docs/stores.md` says what a store is and how others find it.
+`docs/stores.md` says what a store is and how others find it. The topics, each a module:
+
+- `leases`: one owner per partition; a former owner's commits are refused.
+- `commit`: a commit is all or nothing, and what is loaded is the sum of the commits.
+- `inbox`: events in order, from any position, trimmed by what was committed.
+- `task_queue`: a task belongs to one worker at a time.
+- `handlers`: a worker gets only tasks whose handler it has.
+- `priority`: tasks of a higher priority come first.
+- `live_logs`: what running tasks have logged so far.
+- `cold`: intents, control requests, what has ended.
+- `triggering`: executions that wait for their trigger.
+- `idempotency`: the same request twice is one execution.
+- `definitions`: versions by content, and aliases.
+- `search`: every filter, alone and with others, page by page.
+- `counts`: counts say the same as a search.
+- `dead_letters`: dead letters, closed once.
+- `keys_and_audit`: API keys and the audit log.
+- `feed`: history and commit feed: every line once, in order.
+- `forgetting`: retention.
+- `blobs`: large values.
+
+And what the topics share:
+
+- `facts`: facts to put into stores, and an owner that commits them.
+- `waiting`: waiting without sleeping for a fixed time.
 """
 
 from __future__ import annotations

@@ -2,16 +2,20 @@
 
     text --parse--> document --read--> Definition --check--> Plan
 
-- `parse` turns JSON, commented JSON or YAML into plain values and refuses what can't be a document
-  at all (too deep, too large, NaN, duplicate keys).
-- `read` gives every accepted spelling its one name (`type` -> `handler`, `max_retries` ->
-  `max_attempts`, ...) and checks each field on its own.
-- `graph` looks at the nodes together: unknown dependencies, cycles (Kahn, iterative), who is whose
-  ancestor.
-- `template` and `condition` compile the two small languages inside a document once, so that running
-  a node is dictionary look-ups.
-- `plan` puts it together. Every problem is collected; a document is either refused with all of them
-  or accepted.
+- `parse`: JSON, commented JSON or YAML to plain values; refuses what can't be a document at all.
+- `yaml`: YAML as a way to write JSON.
+- `model`: the document after reading: `Definition`, `Node`, `Retry`.
+- `read`: one name for every accepted spelling; each field is checked on its own.
+- `fields`: reads the fields of one object, and says what is wrong with each.
+- `problems`: what is wrong with a document, where, and what to do.
+- `graph`: the nodes together: order, cycles (Kahn, iterative), ancestors.
+- `template`: `{{ node.field }}`, compiled once.
+- `condition`: CEL conditions, compiled once and bounded.
+- `config`: a node's config: what is fixed, what are references, where secrets go.
+- `schema`: JSON Schema for inputs and replies.
+- `schema_cost`: how much work a schema can make.
+- `plan`: puts it together. A document is either refused with all of its problems or accepted.
+- `builder`: `Workflow`: the same document, built in Python.
 
 Nothing here does I/O or knows of executions.
 """

@@ -4,7 +4,7 @@ Two rules. First: every change of state goes through the table in `states`; what
 Second: the core takes values (an event, the time) and returns commands; it performs nothing,
 fetches nothing, never looks at a clock.
 
-`Execution.handle(event, now)` changes the execution in memory and collects `Commands`: records to
+`handle(execution, event, now)` changes the execution in memory and collects `Commands`: records to
 write, tasks to enqueue, a timer to set, history lines. The orchestrator commits them in one atomic
 step; only then do they have an effect. If the commit fails, the execution is thrown away and loaded
 again, so a half-done decision can't leak.
@@ -12,5 +12,38 @@ again, so a half-done decision can't leak.
 Why it may mutate: copying 10,000 node records for every completion would make the cost of one
 completion grow with the size of the DAG. Fan-in is an integer here: each settled parent counts its
 children down by one (`readiness`), and since one owner handles all events of an execution in order,
-there is nothing to race with.
+there is nothing to race with. `docs/design.md` is the specification.
+
+Data:
+
+- `states`: the states, and the table of what may follow what.
+- `events`: what has happened, in past tense.
+- `commands`: what was decided: records, tasks, stops, dead letters, collected in `Commands`.
+- `reasons`: reasons of transitions and categories of errors, each with its text.
+- `state`: `Execution`: the fields of one execution in memory, and how it is loaded.
+
+The way of an event:
+
+- `handling`: `handle`: calls the event's function, then follows every consequence.
+- `event_handlers`: the registry of these functions, filled by `@on`.
+- `on_execution`: it began, it goes on, it broke, it gained nodes.
+- `on_task`: what workers report, and what became of tasks whose worker can't.
+- `on_control`: cancel, pause, resume.
+- `on_timer`: a deadline has come.
+
+What follows from it:
+
+- `transitions`: the only writers of a state.
+- `readiness`: trigger rules, and the counts of settled dependencies.
+- `settling`: a node completes or is skipped, and its children count it.
+- `failing`: a node fails: its next attempt or its end, and what that means for the execution.
+- `failures`: what is kept of failed attempts and their logs.
+- `losses`: what a task that is lost with its worker costs its node.
+- `retry`: the delay before the next attempt.
+- `starting`: condition and config of a node that may start, then its task.
+- `preparing`: what starting a node takes, where that is too much for the owner's loop.
+- `data`: data nodes: `input`, `output`, `decision`.
+- `reused_outputs`: nodes that an earlier execution of a chain of retries has completed.
+- `deadlines`: retries, backstops and timeouts, as one heap and one stored timer.
+- `ending`: an execution is cancelled, times out, or ends with its last node.
 """

@@ -97,7 +97,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):
-    """A history line. `node` is empty for the execution itself."""
+    """A history line. `node_id` is empty for the execution itself."""
 
     seq: int
     at: float

@@ -106,7 +106,7 @@ class ExecutionBroke(Event):
 
 
 class AddedNode(msgspec.Struct, array_like=True):
-    """A node that an execution gains while it runs: at `address`, like the plan's node `like`."""
+    """A node that an execution gains while it runs, made like the plan's node `like`."""
 
     node_id: str
     like: str

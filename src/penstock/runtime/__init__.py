@@ -13,9 +13,11 @@ In any number of processes, on stores that they share, each process has one role
 decides for its partitions, a worker runs handlers, an API answers. They find each other through the
 stores alone. Each takes an event that says when to stop, and stops cleanly.
 
-- `engine`: orchestrator, worker and service in one process; `running` runs one workflow in it.
+- `engine`: orchestrator, worker and service in one process.
+- `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
 - `result`: the handle of an execution, and its result.
-- `roles`: one role per process; `opening` opens the stores that they share.
+- `roles`: one role per process.
+- `opening`: opens the stores that the roles share.
 - `health`: what a role without an API answers about itself.
 - `retention`: deletes old executions while everything runs.
 """

@@ -1,14 +1,30 @@
 """Use cases over a store, without HTTP: the embedded engine and the API are built on them.
 
-workflows            workflows, their versions and aliases
-submissions          starts of executions; `backlog` refuses more than a store should hold
-executions           views of executions, control requests, waiting for an end; `nodes`, one node
-failures             a search for nodes that failed, and why
-retries              retries of executions; `dead_letters` uses it for dead letters
-live_events          streams of state transitions
-statistics           counts and times, for charts
-keys                 API keys
-commit_subscription  commits of orchestrators in other processes
+- `workflows`: definitions, versions, aliases.
+- `submissions`: starting executions: a start request is checked, and its intent recorded.
+- `backlog`: refuses starts beyond what a store should hold.
+- `executions`: views of executions, control requests, waiting for their end.
+- `nodes`: one node of an execution.
+- `attempts`: the attempts of a node, in order.
+- `resolving`: the resolved config of a node, as it was given or would be given now.
+- `graphs`: graphs, as nodes and edges to draw.
+- `waiting`: tasks that wait because nobody takes them, and why.
+- `failures`: which nodes failed, and why.
+- `retries`: retry of a finished execution: a new one that runs what didn't complete.
+- `retry_plan`: what a retry reuses, what it runs, and why.
+- `dead_letters`: dead letters: list, retry, drop.
+- `live_events`: the events that users follow, live.
+- `readers`: buffers of those readers, and the batches that they share.
+- `tail`: the end of the commit feed, read once for all.
+- `commit_subscription`: what orchestrators in other processes commit.
+- `statistics`: figures of a store and of a workflow.
+- `charts`: the data of charts, made of these figures.
+- `node_times`: how long a workflow's nodes take.
+- `sharing`: answers that many ask for at once.
+- `fleet`: workers, orchestrators and queues.
+- `keys`: API keys.
+- `key_files`: the keys of a store for a command line.
+- `outages`: what is said about a store that is away.
 """
 
 from __future__ import annotations

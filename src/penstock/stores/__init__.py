@@ -1,7 +1,29 @@
 """WHERE facts live. Stores keep facts and move messages; they commit decisions and never make them.
 
-`base` has the protocols: a hot store (active executions, inboxes, timers, leases), a task queue
-(who runs what), a cold store (definitions, all executions, dead letters) and blobs (large values).
-`memory` is for tests and the simulator, `sqlite/` is the embedded default. One contract suite
-(`penstock.contract`) runs on all of them.
+The protocols, and what all stores share:
+
+- `base`: hot store, task queue, blobs, commit feed, and `Stores`, which has one of each.
+- `cold`: cold stores: definitions, intents, all that outlives an execution's run.
+- `tiering`: what moves between a hot and a cold store that are two.
+- `commit_plan`: what a batch decided, as the lists that a store writes.
+- `codec`: how things are encoded.
+- `partial`: parts of a stored change, read without decoding the rest.
+- `records`: what cold stores keep beside executions, and how they are searched.
+- `matching`: what the filters of a search mean.
+- `idempotency`: idempotency keys.
+- `handlers`: what handlers ask for, as stores keep it.
+- `task_keys`: the key of a task.
+- `reports`: JSON of an ended execution that SQL can read.
+- `blobs`: large values in memory or in a folder.
+- `object_blobs`: large values in an object store.
+- `opening`: from an address (`sqlite:///work.db`) to stores.
+- `installed`: stores of other packages.
+
+The stores; one contract suite (`penstock.contract`) runs on all of them:
+
+- `memory`: for tests and the simulator.
+- `sqlite`: one file: the embedded default.
+- `redis`: a hot store and a task queue.
+- `postgres`: a cold store.
+- `scaled`: Redis in front of PostgreSQL.
 """

@@ -167,7 +167,7 @@ class Executions(Protocol):
 
 class DeadLetters(Protocol):
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
-        """Dead dead_letters; with `closed`, those that are closed as well."""
+        """Dead letters; with `closed`, those that are closed as well."""
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None: ...
 

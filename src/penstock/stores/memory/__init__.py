@@ -2,9 +2,14 @@
 
 Everything is kept encoded, so that nothing a caller changes afterwards can leak in.
 
-- `hot`: executions, inboxes, timers, leases; `inbox` is the queue of events of a partition.
-- `task_queue`: tasks for workers. The SQLite store uses it too, with a note on disk of claims.
-- `cold`: what users asked for; made of `definitions`, `counts`, `api_keys`, `audit_log`.
+- `hot`: executions, inboxes, timers, leases.
+- `inbox`: the queue of events of a partition.
+- `task_queue`: tasks for workers. The SQLite store uses it too, and notes claims on disk.
+- `cold`: what users asked for.
+- `definitions`: its definitions, aliases and known handlers.
+- `counts`: its counts.
+- `api_keys`: its API keys.
+- `audit_log`: its audit log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,25 @@
-"""The embedded store: one file, one process, one writer thread; nothing else to install."""
+"""The embedded store: one file, one process, one writer thread; nothing else to install.
+
+- `lock`: one process per file.
+- `preparing`: makes a file a store, or upgrades an older one.
+- `watching`: whether the files are still the ones that are open.
+- `writer`: the one thread that writes; what comes while it is busy shares the next transaction.
+- `reader`: reads, in a thread of their own.
+- `hot`: executions, inbox, timers, commits.
+- `claims`: which tasks' handlers have been called, in a file that outlives the process.
+- `cold`: `SqliteColdStore`, which puts the following together.
+- `definitions`: workflow versions, aliases, known handlers.
+- `executions`: intents, and what became of them.
+- `intents`: recording intents.
+- `numbers`: the numbers of executions, in order of creation.
+- `searching`: one page of a search.
+- `counting`: counts.
+- `dead_letters`: dead letters.
+- `api_keys`: API keys.
+- `audit_log`: the audit log.
+- `forgetting`: deletes what retention has done with, while the store is in use.
+- `purging`: `penstock purge`.
+"""
 
 from __future__ import annotations
 

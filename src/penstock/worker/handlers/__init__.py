@@ -2,6 +2,17 @@
 
 Importing this costs little: aiohttp, CEL and the schema validator are imported by the first task
 that needs them. `input`, `output` and `decision` aren't here: the engine evaluates these itself.
+
+- `http`: `call_external_service`: one HTTP call.
+- `http_client`: sends its request, following redirects by hand.
+- `http_exchange`: a request, its response, and what a status means for the attempt.
+- `addresses`: which addresses may be called.
+- `llm`: `llm_service`: a chat completion.
+- `transform`: `transform`: a value, or a CEL expression.
+- `data`: `penstock.aggregate`, `penstock.compute` and `penstock.validate`.
+- `simple`: `noop`, `echo`, `sleep` and `fail`.
+- `mock`: stand-ins for the two handlers that call out.
+- `samples`: a small value that fits a JSON schema, for mocks.
 """
 
 from __future__ import annotations

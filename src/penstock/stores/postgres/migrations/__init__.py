@@ -1,1 +1,5 @@
-"""Alembic's folder: `env.py` and the steps in `versions/`, each with its SQL beside it."""
+"""Alembic's folder.
+
+- `env`: run by Alembic.
+- `versions`: the steps, each with its SQL beside it.
+"""
