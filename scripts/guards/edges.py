@@ -57,7 +57,7 @@ GUARDS = [
         "a branch before a reused node stays not taken",
         "service/retry_plan.py",
         at="plan_retry",
-        pattern="_untaken(...)",
+        pattern="_untaken_branches(...)",
         without="{}",
         test="tests/service/test_retry_plan.py",
     ),

@@ -120,7 +120,7 @@ GUARDS = [
     Guard(
         "a preparation made before an output came is made again",
         "engine/starting.py",
-        at="_prepared",
+        at="_take_prepared",
         pattern="any(_ in execution.outputs for _ in _)",
         without="",
         test="tests/engine/test_preparing.py",

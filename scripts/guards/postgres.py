@@ -241,7 +241,7 @@ GUARDS = [
     Guard(
         "who controls an execution locks its row",
         "stores/postgres/executions.py",
-        at="_locked",
+        at="_select_locked",
         pattern=Sql("FOR UPDATE"),
         without="",
         test="tests/postgres/test_concurrency.py",

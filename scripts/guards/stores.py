@@ -108,7 +108,7 @@ GUARDS = [
     Guard(
         "a claim is removed only when its outcome is on disk",
         "stores/sqlite/hot.py",
-        at="SqliteHotStore._show",
+        at="SqliteHotStore._apply",
         pattern="self.queue.remove_claims(_)",
         without="self._inbox.trim(plan.position)",
         test="tests/contract/test_claims.py",
@@ -332,7 +332,7 @@ GUARDS = [
         "a write is confirmed only while the file is there",
         "stores/sqlite/writer.py",
         at="Writer._write",
-        pattern="self._look() if _ else None",
+        pattern="self._check_files()",
         without="None",
         test="tests/faults/test_files.py",
     ),
@@ -439,7 +439,7 @@ GUARDS = [
     Guard(
         "a dead letter is closed once (SQLite)",
         "stores/sqlite/dead_letters.py",
-        at="_close",
+        at="CLOSE_DEAD_LETTER",
         pattern=Sql("AND closed IS NULL"),
         without="",
         test="tests/contract/test_dead_letters.py -k sqlite",
@@ -481,7 +481,7 @@ GUARDS = [
         "stores/memory/cold.py",
         at="MemoryExecutions.started",
         pattern="_ not in EXECUTION_ENDS",
-        without="",
+        without="True",
         test="tests/contract/test_cold.py -k memory",
     ),
     Guard(

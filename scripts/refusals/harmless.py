@@ -323,7 +323,7 @@ HARMLESS = [
     Excuse(
         "stores/redis/fleet.py",
         at="worker_details",
-        pattern="_ in _",
+        pattern="_ not in _",
         reason="shows who lives; nothing is decided by it",
     ),
     Excuse(
@@ -355,12 +355,6 @@ HARMLESS = [
         at="SqliteHotStore.load",
         pattern="_ not in EXECUTION_ENDS",
         reason="what has ended needs no number in memory",
-    ),
-    Excuse(
-        "stores/memory/task_queue.py",
-        at="MemoryTaskQueue.heartbeat",
-        pattern="_ in self._offers",
-        reason="keeps since when a worker is there",
     ),
     Excuse(
         "stores/memory/task_queue.py",

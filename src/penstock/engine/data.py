@@ -83,7 +83,7 @@ def _equal(a: Any, b: Any) -> bool:
     return True
 
 
-def _check_ordered(a: Any, b: Any) -> None:
+def _require_ordered(a: Any, b: Any) -> None:
     """Raises `TypeError` unless both are numbers or both are texts."""
     are_texts = isinstance(a, str) and isinstance(b, str)
     if not are_texts and not (_is_number(a) and _is_number(b)):
@@ -95,12 +95,12 @@ def _is_number(value: Any) -> bool:
 
 
 def _less(a: Any, b: Any) -> bool:
-    _check_ordered(a, b)
+    _require_ordered(a, b)
     return bool(a < b)
 
 
 def _less_or_equal(a: Any, b: Any) -> bool:
-    _check_ordered(a, b)
+    _require_ordered(a, b)
     return bool(a <= b)
 
 

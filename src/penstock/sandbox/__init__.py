@@ -10,17 +10,11 @@ A job is the name of a function and some bytes, and its answers are bytes: nothi
 function is chosen by our own code, never by a document. The limits are no jail: a function does
 what it likes with the files of its user.
 
-- `
-
-    pool`: the processes, and whose turn it is.
-- `
-    child`: what runs in each of them.
-- `
-    frames`: the messages between the two.
-- `
-    schemas`: checks against a JSON Schema, here if they are cheap.
-- `
-    inline`: the same calls in this process, for loops whose clock jumps: tests and simulations.
+- `pool`: the processes, and whose turn it is.
+- `child`: what runs in each of them.
+- `frames`: the messages between the two.
+- `schemas`: checks against a JSON Schema, here if they are cheap.
+- `inline`: the same calls in this process, for loops whose clock jumps: tests and simulations.
 """
 
 from penstock.sandbox.frames import Job, JobFailed, Overrun, Sandbox, call

@@ -13,6 +13,7 @@ The protocols, and what all stores share:
 - `idempotency`: idempotency keys.
 - `handlers`: what handlers ask for, as stores keep it.
 - `task_keys`: the key of a task.
+- `topology`: how the stores of one address hang together.
 - `reports`: JSON of an ended execution that SQL can read.
 - `blobs`: large values in memory or in a folder.
 - `object_blobs`: large values in an object store.
