@@ -211,7 +211,11 @@ GUARDS = [
         at="consider",
         pattern="_ in execution.runs",
         without="",
-        test="tests/engine/test_guards.py tests/engine/test_reused_outputs.py tests/engine/test_joins.py",
+        test=(
+            "tests/engine/test_guards.py "
+            "tests/engine/test_reused_outputs.py "
+            "tests/engine/test_joins.py"
+        ),
     ),
     Guard(
         "a node that ended is counted off",

@@ -427,7 +427,11 @@ GUARDS = [
         at="_hand_out_again",
         pattern="_ in orphans",
         without="",
-        test="tests/orchestrator/test_recovery.py tests/orchestrator/test_orchestrator.py tests/acceptance/test_crashes.py",
+        test=(
+            "tests/orchestrator/test_recovery.py "
+            "tests/orchestrator/test_orchestrator.py "
+            "tests/acceptance/test_crashes.py"
+        ),
     ),
     Guard(
         "a task that is still in the queue is not handed out again",

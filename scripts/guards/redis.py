@@ -339,7 +339,9 @@ GUARDS = [
         at="",
         pattern="if ARGV[at] ~= '' then",
         without="if true then",
-        test='tests/redis/test_commit_feed.py tests/contract/test_feed.py -k "redis and not cluster"',
+        test=(
+            'tests/redis/test_commit_feed.py tests/contract/test_feed.py -k "redis and not cluster"'
+        ),
     ),
     Guard(
         "a pause sets aside only its own tasks",

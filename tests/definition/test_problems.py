@@ -203,7 +203,10 @@ def test_nodes_in_another_shape_are_refused(document: dict[str, Any], path: str,
         (
             {"on_failure": "fail-fast"},
             "on_failure",
-            '"on_failure" must be one of fail_fast, continue, not "fail-fast"; did you mean \'fail_fast\'?',
+            (
+                '"on_failure" must be one of fail_fast, continue, not "fail-fast"; '
+                "did you mean 'fail_fast'?"
+            ),
         ),
     ],
 )
@@ -322,7 +325,10 @@ def test_a_retry_that_is_not_an_object_is_refused(value: Any):
         ({"pattern": "("}, '"(" is not a "regex"'),
         (
             {"$ref": "https://example.com/schema"},
-            "a schema may not refer to another place (https://example.com/schema); put it under $defs",
+            (
+                "a schema may not refer to another place (https://example.com/schema); "
+                "put it under $defs"
+            ),
         ),
     ],
 )

@@ -26,13 +26,16 @@ EXAMPLE = """
     {"id": "user",  "handler": "call_external_service", "dependencies": ["input"],
      "config": {"url": "https://api.example.com/users/{{ input.user_id }}",
                 "headers": {"Authorization": "Bearer {{ secrets.API_TOKEN }}"}},
-     "retry": {"max_attempts": 5, "initial_delay_seconds": 1, "multiplier": 2, "max_delay_seconds": 30,
+     "retry": {"max_attempts": 5, "initial_delay_seconds": 1, "multiplier": 2,
+               "max_delay_seconds": 30,
                "jitter_seconds": 0.5},
      "timeout_seconds": 10},
     {"id": "vip", "handler": "decision", "dependencies": ["user"],
      "config": {"value_a": "{{ user.data.tier }}", "operator": "==", "value_b": "vip"}},
-    {"id": "letter", "handler": "llm_service", "dependencies": ["vip", "user"], "condition": "vip.result",
-     "config": {"model": "gpt-4o-mini", "prompt": "Write to {{ user.data.name }} in {{ input.lang }}."}},
+    {"id": "letter", "handler": "llm_service", "dependencies": ["vip", "user"],
+     "condition": "vip.result",
+     "config": {"model": "gpt-4o-mini",
+                "prompt": "Write to {{ user.data.name }} in {{ input.lang }}."}},
     {"id": "output", "handler": "output", "dependencies": ["letter", "user"]}
   ]}
 }
@@ -533,7 +536,10 @@ class TestFieldsWithoutEffect:
     def test_unknown_ones_are_kept_with_a_warning_that_names_the_nearest(self):
         result = compiled(node("a", dependancies=["b"], condtion="x"), time_out=5, zzz=1)
         assert [str(problem) for problem in result.warnings] == [
-            "time_out: the field \"time_out\" isn't known and has no effect; did you mean 'timeout'? [unknown_field]",
+            (
+                'time_out: the field "time_out" isn\'t known and has no effect; '
+                "did you mean 'timeout'? [unknown_field]"
+            ),
             'zzz: the field "zzz" isn\'t known and has no effect [unknown_field]',
             (
                 'nodes[0].dependancies: the field "dependancies" isn\'t known and has no effect; '

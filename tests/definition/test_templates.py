@@ -434,9 +434,8 @@ MALFORMED = {
         "{{ execution.name }} isn't known; an execution has id, workflow, version"
     ),
     "{{ execution }}": "{{ execution }} isn't known; an execution has id, workflow, version",
-    "{{ "
-    + "x" * 3000
-    + " }}": f"a reference of 3,000 characters is too long; the limit is {REFERENCE_CHARACTERS_MAX:,}",
+    "{{ " + "x" * 3000 + " }}": "a reference of 3,000 characters is too long; "
+    f"the limit is {REFERENCE_CHARACTERS_MAX:,}",
 }
 UNKNOWN = {
     "{{ usr.name }}": "{{ usr.name }} refers to 'usr', which isn't a node",

@@ -1,4 +1,7 @@
-"""Names on pages: code spans such as "path.py: name", with the path below src/penstock, and what a module has."""
+"""Names on pages: code spans such as "path.py: name", and what a module has.
+
+The path is below src/penstock.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The tables of docs/design.md say what the code says: transitions, trigger rules, events, the fields of a commit plan.
+"""The tables of docs/design.md say what the code says.
 
-The rows are made from the code and compared with the page's as text; a failure shows the rows that the page should have.
+Transitions, trigger rules, events, the fields of a commit plan. The rows are made from the code and
+compared with the page's as text; a failure shows the rows that the page should have.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""docs/internals.md follows one execution by file and function: all of them exist, and there are few files."""
+"""docs/internals.md follows one execution by file and function.
+
+All of them exist, and there are few files.
+"""
 
 from __future__ import annotations
 

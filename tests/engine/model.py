@@ -1,4 +1,4 @@
-"""What docs/design.md says of states, rules and failures, as naively as it can be written: the judge of the core.
+"""The judge of the core: what docs/design.md says, as naively as it can be written.
 
 Nothing is counted, remembered or passed on: each question ("may it start?") is answered from
 scratch by looking at all nodes, and after each event every node is asked again until nothing

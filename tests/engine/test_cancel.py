@@ -92,7 +92,7 @@ def test_what_has_ended_before_the_cancel_stays_as_it_was():
 
 
 @pytest.mark.parametrize("on_failure", ["continue", "fail_fast"])
-def test_a_cancel_wins_over_a_failure_that_has_not_ended_the_execution_and_the_failure_stays_its_error(
+def test_a_cancel_wins_over_a_failure_that_has_not_ended_the_execution_and_keeps_its_error(
     on_failure,
 ):
     cleanup = node("clean", "bad", trigger_rule="all_done")

@@ -20,7 +20,7 @@ def test_the_execution_times_out_with_everything_in_it():
     assert (error.category, error.message) == ("timeout", "the execution didn't end within 60 s")
 
 
-def test_the_deadline_of_the_execution_is_set_when_it_starts_and_a_timer_before_it_changes_nothing():
+def test_the_execution_has_a_deadline_from_its_start_and_a_timer_before_it_changes_nothing():
     trial = Trial(node("a"), timeout_seconds=60, start=False)
     trial.begin(at=100.0)
     assert trial.wake_at == 160.0

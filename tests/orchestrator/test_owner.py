@@ -491,7 +491,7 @@ def test_an_execution_whose_large_output_is_gone_fails_and_no_other() -> None:
     asyncio.run(scenario())
 
 
-def test_a_commit_that_is_refused_for_its_content_is_divided_until_the_rejected_execution_is_found() -> (
+def test_a_commit_refused_for_its_content_is_divided_until_the_rejected_execution_is_found() -> (
     None
 ):
     async def scenario() -> None:

@@ -1,4 +1,4 @@
-"""How tests are dealt to processes: each once, the long ones at the beginning of every second part."""
+"""How tests are dealt to processes: each once, the long ones first in every second part."""
 
 from __future__ import annotations
 

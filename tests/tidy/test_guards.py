@@ -19,7 +19,7 @@ from scripts.refusals import excused_by, fences, forgotten, lua, sql, unguarded
 from scripts.refusals.harmless import HARMLESS
 
 LEASED = """\
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] and (ARGV[2] or '') ~= '' then  -- if it moved on then
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] and (ARGV[2] or '') ~= '' then  -- moved on then
   return redis.error_reply('FENCED')
 end
 local left = tonumber(ARGV[3]) or 0

@@ -1,7 +1,7 @@
-"""Every module is named in the docstring of its package, in a line of its own, and no other name is.
+"""Every module is named in the docstring of its package, in a line, and nothing else is.
 
-A newcomer reads the list before the folder, so a list that lacks a module, or names one that is gone, is worse than
-none. A line is "- `module`: what it is".
+A newcomer reads the list before the folder, so a list that lacks a module, or names one that is
+gone, is worse than none. A line is "- `module`: what it is".
 """
 
 import ast
@@ -47,5 +47,8 @@ def test_a_package_names_all_of_its_modules_once_and_no_others(package: str):
 
 
 def test_only_lines_of_the_list_count():
-    text = '"""A package.\n\n- `one`: the first; `two` is inside.\n- `three`\n    - `four`: indented.\n"""'
+    text = (
+        '"""A package.\n\n- `one`: the first; `two` is inside.\n'
+        '- `three`\n    - `four`: indented.\n"""'
+    )
     assert listed_in(text) == ["one"]

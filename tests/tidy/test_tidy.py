@@ -1,7 +1,8 @@
-"""Style as a test: what a machine can judge about the text of this repository, so that reviews needn't.
+"""Style as a test: what a machine can judge of our text, so that reviews needn't.
 
-Each check takes one file and yields its findings as `path:line: what is wrong, and what to do instead`. It has one
-test over the tree and one case in `CAUGHT`, which proves that the check can fail.
+Each check takes one file and yields its findings as `path:line: what is wrong, and what to do
+instead`. It has one test over the tree and one case in `CAUGHT`, which proves that the check can
+fail.
 """
 
 import ast
@@ -93,7 +94,10 @@ class SourceFile:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """What each imported name stands for: `from time import sleep as nap` gives `nap` -> `time.sleep`."""
+        """What each imported name stands for.
+
+        `from time import sleep as nap` gives `nap` -> `time.sleep`.
+        """
         found = {}
         for node in self.nodes:
             if isinstance(node, ast.Import):
@@ -354,7 +358,10 @@ CHECKED: dict[Check, Callable[[], list[SourceFile]]] = {
 
 @cache
 def all_findings() -> dict[Check, list[str]]:
-    """Of every check. A file is parsed once for all of them, and its tree is gone before the next one is parsed."""
+    """Of every check.
+
+    A file is parsed once for all of them, and its tree is gone before the next one is parsed.
+    """
     checks_of: dict[SourceFile, list[Check]] = defaultdict(list)
     for check, checked in CHECKED.items():
         for file in checked():

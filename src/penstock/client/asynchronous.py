@@ -249,7 +249,7 @@ class Client:
         closed: bool = False,
         limit: int | None = None,
     ) -> AsyncGenerator[Json, None]:
-        """Dead letters, the newest first; with `closed`, also those that were retried or dropped."""
+        """Dead letters, newest first; with `closed`, also those that were retried or dropped."""
         query = [
             ("workflow", workflow),
             ("handler", handler),

@@ -119,7 +119,7 @@ class Execution:
                 return lines
 
     async def node(self, name: str) -> dict[str, Any]:
-        """One node: its state, its part of the document, its config and inputs, and all attempts."""
+        """One node: its state, its part of the document, config, inputs and all attempts."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("nodes", name))
         return answer
 

@@ -31,7 +31,8 @@ Answer = tuple[int, str, bytes]
 class Health:
     """A server for health checks and metrics, which listens while it is entered.
 
-    `port` 0 takes a free one, which `address` then has. `check` raises `StoreError` if the store hasn't answered lately.
+    `port` 0 takes a free one, which `address` then has. `check` raises `StoreError` if the store
+    hasn't answered lately.
     """
 
     def __init__(self, host: str, port: int, check: Callable[[], None], metrics: Metrics) -> None:

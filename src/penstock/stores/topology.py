@@ -9,7 +9,8 @@ from penstock.stores.base import Stores
 
 class Topology(NamedTuple):
     is_tiered: bool
-    """Hot and cold are two stores: executions move from one to the other, and either may be away."""
+    """Hot and cold are two stores: executions move from one to the other, and either may be away.
+    """
     is_shared: bool
     """Several processes work on the stores, so a process sees commits of others in the feed."""
     tasks_are_durable: bool

@@ -1,4 +1,6 @@
-r"""The cold store on PostgreSQL: definitions, intents, archives, checkpoints, dead letters, keys, audit.
+r"""The cold store on PostgreSQL.
+
+It has definitions, intents, archives, checkpoints, dead letters, API keys and the audit log.
 
 At run time statements are plain SQL through psycopg; SQLAlchemy isn't even imported. Texts that
 users choose freely may hold U+0000, which text in PostgreSQL can't, or be longer than an index
