@@ -159,7 +159,9 @@ export interface paths {
         };
         /**
          * How all of it does
-         * @description Executions by when they were created and the state that they are in now. Computed every 2 seconds at most.
+         * @description Executions by when they were created and the state that they are in now.
+         *
+         *     Computed every 2 seconds at most.
          */
         get: operations["get_stats"];
         put?: never;
@@ -356,7 +358,9 @@ export interface paths {
         put?: never;
         /**
          * Start an execution
-         * @description Once this has answered, the execution reaches its end. With `wait`, the answer has its result if it ends.
+         * @description Once this has answered, the execution reaches its end.
+         *
+         *     With `wait`, the answer has its result if it ends.
          */
         post: operations["start_execution"];
         delete?: never;
@@ -549,7 +553,9 @@ export interface paths {
         put?: never;
         /**
          * Run again what didn't complete, as a new execution
-         * @description Outputs of what completed are kept. The body, where there is one, wins over the parameters.
+         * @description Outputs of what completed are kept.
+         *
+         *     The body, where there is one, wins over the parameters.
          */
         post: operations["retry_execution"];
         delete?: never;
@@ -676,7 +682,9 @@ export interface paths {
         };
         /**
          * Nodes that failed for good, and why, the newest first
-         * @description Also those that were retried since. A page may have fewer items than `limit` although another one follows.
+         * @description Also those that were retried since.
+         *
+         *     A page may have fewer items than `limit` although another one follows.
          */
         get: operations["list_errors"];
         put?: never;
