@@ -148,7 +148,7 @@ def test_a_failed_execution_is_explained_and_retried(desk: Desk):
     assert "3 nodes would run" in desk.out("retry", execution_id, "--preview", "--from", "first")
     again = desk("retry", execution_id, "--wait")
     assert again.returncode == 1
-    assert "kept" in again.stdout
+    assert "output reused from an earlier execution" in again.stdout
     refused = desk("retry", execution_id, "--version", "99")
     assert refused.returncode == 2
 

@@ -27,7 +27,7 @@ from tests.faults.points import read_point
 PATCHED: dict[str, tuple[type, str]] = {
     "transaction": (Writer, "_transaction"),
     "answer": (Writer, "_answer"),
-    "effects": (SqliteHotStore, "_show"),
+    "effects": (SqliteHotStore, "_apply"),
     "claim": (Claims, "add"),
     "claims_over": (Claims, "remove"),
     "begin": (SqliteTaskQueue, "begin"),

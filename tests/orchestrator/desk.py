@@ -88,15 +88,15 @@ class Desk:
         ).version
         return plan
 
-    async def start(self, nodes: list[dict[str, Any]], value: Any = None, **fields: Any) -> str:
+    async def start(self, nodes: list[dict[str, Any]], input_value: Any = None, **fields: Any) -> str:
         """An accepted execution whose start is in the inbox."""
-        name = await self.record_intent(await self.workflow(nodes, **fields), value)
+        name = await self.record_intent(await self.workflow(nodes, **fields), input_value)
         await self.stores.hot.append([ExecutionStarted(name)])
         return name
 
-    async def record_intent(self, plan: Plan, value: Any = None) -> str:
+    async def record_intent(self, plan: Plan, input_value: Any = None) -> str:
         name = f"execution-{next(self._numbers)}"
-        text = json.dumps(value or {}).encode()
+        text = json.dumps(input_value or {}).encode()
         record = ExecutionRecord(
             name, plan.name, plan.version, ExecutionState.PENDING, text, self.now
         )

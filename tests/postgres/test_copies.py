@@ -249,7 +249,7 @@ async def test_a_database_that_knows_less_than_it_has_acknowledged_takes_no_copi
     store: PostgresColdStore,
 ) -> None:
     await store.put_copies(0, 5, [])
-    with pytest.raises(ColdStoreWentBack, match="older copy"):
+    with pytest.raises(ColdStoreWentBack, match="older backup"):
         await store.put_copies(0, 9, [copy_of("a", RUNNING, 2)], cold_number=6)
     assert (await _commit_number(store), await store.execution("a")) == (5, None)
     await store.put_copies(0, 9, [copy_of("a", RUNNING, 2)], cold_number=5)
@@ -382,7 +382,7 @@ async def test_copies_of_a_store_that_was_built_again_since_are_refused_as_a_who
     await store.put_copies(0, 5, [])
     await store.put_copies(0, 5 + REBUILD_JUMP, [])
     for late in ([copy_of("a", COMPLETED, 9, dead_letters=[dead_letter("a")])], []):
-        with pytest.raises(Fenced, match="built again since commit 300"):
+        with pytest.raises(Fenced, match="rebuilt since commit 300"):
             await store.put_copies(0, 300, late)
     assert await shown(store, "a") == ("PENDING", 1, 0)
     assert await store.dead_letters(DeadLetterSearch()) == []

@@ -140,11 +140,12 @@ class MemoryExecutions:
         return codec.decode_intent(data) if data is not None else None
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
-        return {
-            execution_id: codec.decode_intent(self._intents[execution_id])
-            for execution_id in execution_ids
-            if execution_id in self._intents
-        }
+        intents: dict[str, Intent] = {}
+        for execution_id in execution_ids:
+            intent = await self.intent(execution_id)
+            if intent is not None:
+                intents[execution_id] = intent
+        return intents
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         newest_first = reversed(self._numbers.items())
