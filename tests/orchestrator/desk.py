@@ -88,7 +88,9 @@ class Desk:
         ).version
         return plan
 
-    async def start(self, nodes: list[dict[str, Any]], input_value: Any = None, **fields: Any) -> str:
+    async def start(
+        self, nodes: list[dict[str, Any]], input_value: Any = None, **fields: Any
+    ) -> str:
         """An accepted execution whose start is in the inbox."""
         name = await self.record_intent(await self.workflow(nodes, **fields), input_value)
         await self.stores.hot.append([ExecutionStarted(name)])
