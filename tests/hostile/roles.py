@@ -59,7 +59,7 @@ def make_keys(environ: Mapping[str, str], folder: Path) -> dict[str, str]:
             "-m",
             "penstock",
             "keys",
-            "record_intents",
+            "create",
             "--scope",
             scope,
             "--name",
