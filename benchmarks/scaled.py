@@ -161,7 +161,7 @@ async def bench(url: str, database: str, processes: dict[str, int]) -> AsyncIter
         await service.executions.end(warm.execution_id, 30)
         await asyncio.sleep(2)  # partitions settle down among the orchestrators
         yield Bench(stores, service, processes)
-        service.close()
+        await service.close()
 
 
 WORK: dict[str, tuple[Document, int]] = {
