@@ -34,6 +34,7 @@ class ErrorCategory(StrEnum):
     """Categories of errors that Penstock itself raises; a handler may raise others."""
 
     ADDRESS = "address"
+    COMPUTE = "compute"
     CONDITION = "condition"
     CONFIG = "config"
     DEPENDENCY = "dependency"
@@ -44,9 +45,12 @@ class ErrorCategory(StrEnum):
     INTERRUPTED = "interrupted"
     LLM = "llm"
     LOST = "lost"
+    MOCK = "mock"
     NO_HANDLER = "no_handler"
     NOT_JSON = "not_json"
     QUEUE_TIMEOUT = "queue_timeout"
+    SCHEMA = "schema"
+    SECRET = "secret"  # noqa: S105 -- a category
     TIMEOUT = "timeout"
     TOO_LARGE = "too_large"
     UNKNOWN_HANDLER = "unknown_handler"

@@ -14,6 +14,7 @@ from penstock.config import Settings
 from penstock.definition.model import SECRETLESS_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskSucceeded, Value
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Retryable, StoreError, StoreUnavailable, Terminal
 from penstock.sandbox import Job, Overrun, Sandbox, call
 from penstock.stores import codec
@@ -287,7 +288,7 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
             raise Terminal(
                 f"{task.handler} can't have secrets in its config: "
                 "what it computes is stored and shown",
-                category="secret",
+                category=ErrorCategory.SECRET,
             )
         attempt.in_use = _fill_in_secrets(config, task, runners.secrets)
         attempt.secrets = [secret.value for secret in attempt.in_use]
@@ -416,7 +417,7 @@ async def _enter(attempt: Attempt, size: int, runners: Runners) -> None:
         raise Terminal(
             f"its config and the outputs of its dependencies have {total:,} bytes; "
             f"the limit is {INPUTS_BYTES_MAX:,}. Depend on fewer large outputs",
-            category="too_large",
+            category=ErrorCategory.TOO_LARGE,
         )
 
     room = runners.room
@@ -479,7 +480,8 @@ async def _encode(attempt: Attempt, output: Any, runners: Runners) -> bytes:
         data = await _redacted(attempt, data, runners.sandbox)
     if len(data) > limit:
         raise Terminal(
-            f"the output has {len(data):,} bytes; the limit is {limit:,}", category="too_large"
+            f"the output has {len(data):,} bytes; the limit is {limit:,}",
+            category=ErrorCategory.TOO_LARGE,
         )
     return data
 
@@ -494,7 +496,7 @@ async def _redacted(attempt: Attempt, data: bytes, sandbox: Sandbox) -> bytes:
         message = (
             f"secrets can't be taken out of an output of {len(data):,} bytes: {error}; return less"
         )
-        raise Terminal(message, category="too_large") from None
+        raise Terminal(message, category=ErrorCategory.TOO_LARGE) from None
 
 
 def run_redaction(parts: Sequence[bytes]) -> Iterator[bytes]:
@@ -547,5 +549,7 @@ def stopped_event(attempt: Attempt, worker_id: str) -> TaskFailed | None:
     if attempt.stopped != "timeout":
         return None
     seconds = attempt.task.timeout_seconds
-    error = Retryable(f"the handler didn't finish within {seconds:g} s", category="timeout")
+    error = Retryable(
+        f"the handler didn't finish within {seconds:g} s", category=ErrorCategory.TIMEOUT
+    )
     return _failed(attempt, error, worker_id)

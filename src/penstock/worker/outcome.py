@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.engine.events import TaskError, TaskEvent, TaskFailed
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import HandlerError, Retryable, Terminal
 from penstock.worker.redaction import redact
 
@@ -52,7 +53,7 @@ def encode_output(value: Any) -> bytes:
         raise Terminal(
             f"the handler returned something that isn't JSON: {reason}; "
             "return dicts, lists, text and numbers",
-            category="not_json",
+            category=ErrorCategory.NOT_JSON,
         ) from None
 
 
@@ -71,7 +72,7 @@ def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
     message = f"{kind}: {text}" if text else kind
     stack = "".join(traceback.format_exception(error))
     stack = _clean(stack, secrets, TRACEBACK_CHARACTERS_MAX, from_end=True)
-    return TaskError("handler", message, kind, None, stack)
+    return TaskError(ErrorCategory.HANDLER, message, kind, None, stack)
 
 
 def _text(error: BaseException) -> str:

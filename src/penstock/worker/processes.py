@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Retryable
 from penstock.worker.protocol import LENGTH, READY, Line, Reply, Request
 
@@ -31,7 +32,9 @@ class ProcessDied(Retryable):
     def __init__(self, returncode: int | None) -> None:
         code = returncode or 0
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        super().__init__(f"the handler's process ended with {how}", after=0.0, category="lost")
+        super().__init__(
+            f"the handler's process ended with {how}", after=0.0, category=ErrorCategory.LOST
+        )
 
 
 class ProcessRunner:

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from penstock.definition.model import BUILT_IN_HANDLERS, HANDLER_ALIASES, HandlerDefaults, Retry
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import SettingsError, Terminal
 
 RunsIn = Literal["loop", "thread", "process"]
@@ -104,7 +105,7 @@ def _convert(config: Any, wanted: Any) -> Any:
         return msgspec.convert(config, wanted)
     except ValueError as error:  # msgspec's and pydantic's errors both are
         raise Terminal(
-            f"the config doesn't fit {wanted.__name__}: {error}", category="config"
+            f"the config doesn't fit {wanted.__name__}: {error}", category=ErrorCategory.CONFIG
         ) from None
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from penstock.config import SecretRule, Settings
 from penstock.definition.model import HANDLER_ALIASES
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 
 PREFIX = "PENSTOCK_SECRET_"
@@ -65,14 +66,16 @@ class Secrets:
             raise Terminal(
                 f"'{name[:80]}' can't be the name of a secret: "
                 "letters, digits, '_', '-' and '.' are allowed",
-                category="secret",
+                category=ErrorCategory.SECRET,
             )
 
         value = self._from_environment(name)
         if value is None and self._path is not None:
             value = _from_path(self._path, name)
         if value is None:
-            raise Terminal(f"there is no secret '{name}': {self._advice(name)}", category="secret")
+            raise Terminal(
+                f"there is no secret '{name}': {self._advice(name)}", category=ErrorCategory.SECRET
+            )
         return value
 
     def _from_environment(self, name: str) -> str | None:
@@ -106,7 +109,7 @@ def _check(rule: SecretRule, name: str, handler: str, workflow: str) -> None:
         raise Terminal(
             f"the workflow {workflow!r} may not use the secret '{name}': "
             f"its workflows are named in {where}",
-            category="secret",
+            category=ErrorCategory.SECRET,
         )
 
     if rule.handlers is not None:
@@ -118,7 +121,7 @@ def _check(rule: SecretRule, name: str, handler: str, workflow: str) -> None:
         raise Terminal(
             f"the handler {handler!r} may not use the secret '{name}': "
             f"its handlers are named in {where}",
-            category="secret",
+            category=ErrorCategory.SECRET,
         )
 
 
@@ -132,11 +135,12 @@ def _from_path(path: Path, name: str) -> str | None:
         # The text of a parser's error may quote the file, hence only its type.
         reason = error.strerror if isinstance(error, OSError) else type(error).__name__
         message = f"the secrets in {path} can't be read: {reason}"
-        raise Terminal(message, category="secret") from None
+        raise Terminal(message, category=ErrorCategory.SECRET) from None
 
     if value is not None and not isinstance(value, str):
         raise Terminal(
-            f"the secret '{name}' in {path} isn't text: put it in quotes", category="secret"
+            f"the secret '{name}' in {path} isn't text: put it in quotes",
+            category=ErrorCategory.SECRET,
         )
     return value
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from penstock.engine.events import AnyEvent, TaskError, TaskFailed
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
 from penstock.stores.redis.malformed import dropped
@@ -93,7 +94,9 @@ def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
         dropped.add("a message in an inbox", error)
         return None
     worker_id = envelope.worker_id
-    reason = TaskError("schema", f"the report of worker {worker_id} can't be read: {error}")
+    reason = TaskError(
+        ErrorCategory.SCHEMA, f"the report of worker {worker_id} can't be read: {error}"
+    )
     return TaskFailed(
         envelope.execution_id,
         envelope.node_id,

@@ -19,6 +19,7 @@ import msgspec
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskError, TaskEvent, TaskFailed, TaskLost
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import StoreError
 from penstock.stores import codec
 from penstock.stores.base import Backlog, Offer, WaitingTask
@@ -476,7 +477,9 @@ def _decode_key(data: bytes) -> Key:
 
 
 def _undecodable(data: bytes, worker_id: str, error: Exception) -> bytes:
-    reason = TaskError("schema", f"the task can't be read by the worker {worker_id}: {error}")
+    reason = TaskError(
+        ErrorCategory.SCHEMA, f"the task can't be read by the worker {worker_id}: {error}"
+    )
     return codec.encode(TaskFailed(*_decode_key(data), worker_id, 0.0, reason, retryable=False))
 
 

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, TypeAlias
 
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -140,7 +141,7 @@ def _number(text: str) -> int:
 
 def _not_an_address(host: str) -> Terminal:
     message = f"the host '{host[:80]}' is neither a name nor an address"
-    return Terminal(message, category="address")
+    return Terminal(message, category=ErrorCategory.ADDRESS)
 
 
 def embedded(address: IPv6Address) -> Iterator[IPv4Address]:
@@ -269,7 +270,7 @@ def _refusal(address: Address, meaning: Address, host: str, reason: str) -> Term
     means = "" if meaning == address else f" (which means {meaning})"
     of_host = f" of '{host}'" if host and host != str(address) else ""
     message = f"the address {address}{means}{of_host} is refused: {reason}"
-    return Terminal(message, category="address")
+    return Terminal(message, category=ErrorCategory.ADDRESS)
 
 
 def _endpoint(address: Address, port: int) -> Endpoint:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from penstock.definition.schema import lines_of
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 from penstock.sandbox import Sandbox, schema_problems_in
 from penstock.worker.context import Context
@@ -127,7 +128,7 @@ def _parent_outputs(ctx: Context) -> dict[str, Any]:
     if size > INPUT_BYTES_MAX:
         raise Terminal(
             f"the dependencies' outputs have {size:,} bytes; the limit is {INPUT_BYTES_MAX:,}",
-            category="too_large",
+            category=ErrorCategory.TOO_LARGE,
         )
     return dict(ctx.inputs)
 
@@ -199,4 +200,4 @@ def _finite(result: Any) -> Any:
 
 
 def _failed(message: str) -> Terminal:
-    return Terminal(message, category="compute")
+    return Terminal(message, category=ErrorCategory.COMPUTE)

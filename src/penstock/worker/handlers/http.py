@@ -26,6 +26,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from penstock.config import Settings, nearest
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.worker.context import Context
@@ -164,7 +165,7 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Request:
 
 
 def bad_config(message: str) -> Terminal:
-    return Terminal(message, category="config")
+    return Terminal(message, category=ErrorCategory.CONFIG)
 
 
 def check_keys(config: Mapping[str, Any], keys: tuple[str, ...], ctx: Context) -> None:

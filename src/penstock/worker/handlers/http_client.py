@@ -19,6 +19,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import HandlerError, Retryable, Terminal
 from penstock.telemetry.traces import HEADER, outgoing
 from penstock.worker.handlers.addresses import SCHEMES, AddressPolicy, literal
@@ -271,7 +272,7 @@ class HttpClient:
                 reason = f"the secret '{secret.name}' may not be sent to '{host[:80]}'"
                 raise Terminal(
                     f"{request.shown}: {reason} (hosts of [secrets.{secret.name}])",
-                    category="secret",
+                    category=ErrorCategory.SECRET,
                 )
         return url.with_user(None).with_host(host).with_fragment(None)
 

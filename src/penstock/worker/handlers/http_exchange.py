@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Retryable, Terminal
 from penstock.sandbox import Job, Overrun, Sandbox, call
 from penstock.worker.secrets import SecretInUse
@@ -143,7 +144,7 @@ async def read_answer(
         return msgspec.Raw(await call(sandbox, job))
     except Overrun as error:
         message = f"the answer has {len(response.body):,} bytes and can't be read: {error}"
-        raise Terminal(message, category="too_large") from None
+        raise Terminal(message, category=ErrorCategory.TOO_LARGE) from None
 
 
 def _base64(body: bytes) -> str:

@@ -16,6 +16,7 @@ import msgspec
 
 from penstock.config import OPENAI_URL, LlmProvider, Settings, key_variable, nearest
 from penstock.definition.schema import UNUSABLE, cheap_schema, schema_problems
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Retryable, Terminal
 from penstock.sandbox import Job, Overrun, schema_problems_in
 from penstock.sandbox import call as run_job
@@ -110,13 +111,13 @@ class LlmHandler:
             answer = await run_job(self._http.sandbox, job)
         except Overrun as error:
             message = f"the answer has {len(response.body):,} bytes and can't be read: {error}"
-            raise Terminal(message, category="too_large") from None
+            raise Terminal(message, category=ErrorCategory.TOO_LARGE) from None
 
         output, failed = msgspec.msgpack.decode(
             answer, type=tuple[bytes | None, tuple[str, Any] | None]
         )
         if failed is not None:
-            raise Retryable(failed[0], category="llm", detail=failed[1])
+            raise Retryable(failed[0], category=ErrorCategory.LLM, detail=failed[1])
         return msgspec.Raw(output or b"null")
 
     async def close(self) -> None:
@@ -133,7 +134,8 @@ class LlmHandler:
         # A server of one's own often has no keys; OpenAI's always has.
         if not provider.api_key and provider.base_url == OPENAI_URL:
             raise Terminal(
-                f"the LLM provider '{name}' has no API key: {_key_hint(name)}", category="llm"
+                f"the LLM provider '{name}' has no API key: {_key_hint(name)}",
+                category=ErrorCategory.LLM,
             )
         return provider
 
@@ -243,7 +245,7 @@ def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Req
         url=f"{provider.base_url}/chat/completions",
         headers=headers,
         body=msgspec.json.encode(payload),
-        category="llm",
+        category=ErrorCategory.LLM,
         secrets=tuple(ctx.secrets),
     )
 
@@ -277,7 +279,7 @@ def _output(response: Response, schema: bytes | None, model: str) -> dict[str, A
     except (msgspec.MsgspecError, RecursionError, LookupError, TypeError, AttributeError):
         detail = {"url": response.url, "body": response.text[:EXCERPT_CHARACTERS]}
         raise Retryable(
-            "the answer isn't a chat completion", category="llm", detail=detail
+            "the answer isn't a chat completion", category=ErrorCategory.LLM, detail=detail
         ) from None
     return {
         "response": text,
@@ -304,12 +306,14 @@ def parsed(text: str, schema: bytes) -> Any:
     try:
         value = msgspec.json.decode(_unfenced(text))
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise Retryable(f"the reply isn't JSON: {error}", category="llm", detail=excerpt) from None
+        raise Retryable(
+            f"the reply isn't JSON: {error}", category=ErrorCategory.LLM, detail=excerpt
+        ) from None
 
     for problem in schema_problems(msgspec.json.decode(schema), value):
         where = problem.path or "the reply"
         message = f"the reply doesn't fit response_schema: {where}: {problem.message}"
-        raise Retryable(message, category="llm", detail=excerpt)
+        raise Retryable(message, category=ErrorCategory.LLM, detail=excerpt)
     return value
 
 

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Retryable, Terminal
 from penstock.worker.context import Context
 from penstock.worker.handlers import http, llm
@@ -143,7 +144,7 @@ def _fitting(schema: bytes) -> tuple[str, Any]:
     except Retryable as error:
         hint = "give the schema a `default` or `examples` where a simple value doesn't fit"
         raise Terminal(
-            f"no mock for this response_schema: {error}; {hint}", category="mock"
+            f"no mock for this response_schema: {error}; {hint}", category=ErrorCategory.MOCK
         ) from None
 
 

@@ -20,6 +20,7 @@ import msgspec
 
 from penstock.definition.condition import INLINE_BYTES, evaluate_cel, inline_bytes, size_of
 from penstock.definition.template import Missing
+from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 from penstock.sandbox import Job, JobFailed, Overrun, Sandbox, call
 from penstock.worker.context import Context
@@ -228,7 +229,7 @@ def _transformed(value: Any, kind: Any) -> Any:
 
 
 def _failed(message: str) -> Terminal:
-    return Terminal(message, category="expression")
+    return Terminal(message, category=ErrorCategory.EXPRESSION)
 
 
 def _quoted(expression: str) -> str:
