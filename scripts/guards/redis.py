@@ -271,7 +271,7 @@ GUARDS = [
     ),
     Guard(
         "calls leave the window in time",
-        "api/window.lua",
+        "stores/redis/lua/rate_limit.lua",
         at="",
         pattern="while oldest < ... do",
         without="while false do",
@@ -279,7 +279,7 @@ GUARDS = [
     ),
     Guard(
         "no more calls than the limit are let in",
-        "api/window.lua",
+        "stores/redis/lua/rate_limit.lua",
         at="",
         pattern="if count + _ > limit then",
         without="if false then",
@@ -287,7 +287,7 @@ GUARDS = [
     ),
     Guard(
         "a window from before the clock went back is emptied",
-        "api/window.lua",
+        "stores/redis/lua/rate_limit.lua",
         at="",
         pattern="if newest > now + window then",
         without="if false then",
@@ -295,7 +295,7 @@ GUARDS = [
     ),
     Guard(
         "after a clock went back a little nobody waits for longer than a window",
-        "api/window.lua",
+        "stores/redis/lua/rate_limit.lua",
         at="",
         pattern="elseif newest > now then",
         without="elseif false then",

@@ -27,7 +27,7 @@ SAVES = "saves work: without it the same happens, more slowly"
 
 HARMLESS = [
     Excuse(
-        "api/window.lua",
+        LUA + "rate_limit.lua",
         at="",
         pattern="amount > 0",
         reason="a look needn't prolong the window; it would do no harm",

@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Self
 
 from redis.asyncio import Redis
@@ -18,6 +17,7 @@ from redis.exceptions import RedisError
 
 from penstock.api.rate_limit import Entered, MemoryRateLimitStorage
 from penstock.stores.redis.clients import async_client, close_client
+from penstock.stores.redis.scripts import FOLDER
 
 log = logging.getLogger("penstock.api")
 
@@ -35,7 +35,7 @@ class RedisRateLimitStorage:
         """`close` closes the client too."""
         self._client = client
         self._clock = clock
-        source = Path(__file__).with_name("window.lua").read_text(encoding="utf-8")
+        source = (FOLDER / "rate_limit.lua").read_text(encoding="utf-8")
         self._script = client.register_script(source)
         self._own = MemoryRateLimitStorage(clock)
         self._away_until = float("-inf")
