@@ -365,6 +365,20 @@ class Client:
                 f"{error}; {len(left)} left, such as {left[:3]}\n{self._plant.tails()}"
             ) from None
 
+    async def until_all_ended(self, seconds: float = END_SECONDS) -> None:
+        """Also executions whose acceptance nobody heard, because the request was given up."""
+        statement = (
+            "SELECT count(*) FROM executions "
+            "WHERE state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+        )
+
+        async def have_ended() -> bool:
+            await pass_time(LOOK_SECONDS)  # PostgreSQL has other things to do
+            [(unfinished,)] = await self.stores.cold.database.rows(statement, ())
+            return not unfinished
+
+        await until(have_ended, "all executions end", seconds=seconds)
+
     async def _unfinished(self, names: list[str]) -> list[tuple[str, str]]:
         statement = (
             "SELECT given.id, state FROM unnest(%s::text[]) AS given (id) "

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+from penstock.errors import StoreUnavailable
 from penstock.local.server import Server
 from tests.acceptance import works
 from tests.acceptance.outside import Caller, Effort, begin, caller, complaints, say, wrong_attempts
@@ -70,8 +71,17 @@ def paused(plant: Plant, event: str, ids: Collection[str]) -> int:
     )
 
 
+def is_open(client: Client) -> bool:
+    try:
+        client.stores.hot.check_open()
+    except StoreUnavailable:
+        return False
+    return True
+
+
 async def pause(scene: Scene, word: str) -> list[str]:
     """Executions that run until they hear the word."""
+    await until(lambda: is_open(scene.client), "the client's own stores take writes")
     ids = await scene.client.submit(pausing(word), PAUSED)
     await until(lambda: paused(scene.plant, "begun", ids) == PAUSED, "all of them run")
     return ids
@@ -90,9 +100,9 @@ async def assert_all_guarantees(scene: Scene, *, lossy: bool = False) -> Verdict
     Each attempt was called once unless Redis was `lossy`, and there is no extra attempt.
     """
     fault, accepted = scene.fault, {**scene.client.accepted, **scene.caller.accepted}
-    await scene.client.until_ended(
-        *accepted, seconds=fault.size(short=int(END_SECONDS), full=FULL_SECONDS)
-    )
+    seconds = fault.size(short=int(END_SECONDS), full=FULL_SECONDS)
+    await scene.client.until_ended(*accepted, seconds=seconds)
+    await scene.client.until_all_ended(seconds)
     judged = judge(scene.plant, accepted, [works.diamond()], lossy=lossy, slots=fault.is_full)
     verdict = judged.assert_guarantees()
     assert verdict.states().keys() == {"COMPLETED"}

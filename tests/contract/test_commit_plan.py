@@ -45,6 +45,16 @@ def test_an_end_without_a_record_is_refused() -> None:
         plan_of(ended(ID, record=None))
 
 
+def test_a_plan_that_is_made_again_is_the_same_though_the_execution_has_gone_on() -> None:
+    commands = started(ID)
+    record = commands.record
+    assert record is not None
+    first = plan_of(commands)
+    record.state = ExecutionState.COMPLETED
+    record.finished_at = 2000.0
+    assert plan_of(commands) == first
+
+
 def test_what_becomes_of_an_execution_later_is_not_in_the_plan() -> None:
     last = ended(ID)
     plan = plan_of(last)

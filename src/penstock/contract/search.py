@@ -215,7 +215,7 @@ async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literal
 async def test_time_is_from_and_before(stores: Stores) -> None:
     execution_ids = list(islice(new_execution_ids(stores), 5))
     intents = [
-        submitted(execution_id, created_at=created_at)
+        submitted(execution_id, created_at=float(created_at))
         for created_at, execution_id in enumerate(execution_ids, start=100)
     ]
     await stores.cold.record_intents(intents)

@@ -143,7 +143,7 @@ def _plain(value: Any, dependencies: dict[str, None]) -> Any:
     if isinstance(value, Text):
         filled, *pieces = value.template.split("{}")
         for reference, piece in zip(value.references, pieces, strict=True):
-            filled += _plain(reference, dependencies) + piece
+            filled += f"{_plain(reference, dependencies)}{piece}"
         return filled
     if isinstance(value, Mapping):
         return {key: _plain(item, dependencies) for key, item in value.items()}

@@ -80,9 +80,10 @@ class Health:
                     "",
                     "",
                 ]
-                writer.write("\r\n".join(lines).encode())
+                answer = "\r\n".join(lines).encode()
                 if method != "HEAD":
-                    writer.write(body)
+                    answer += body
+                writer.write(answer)
                 await writer.drain()
         except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError) as error:
             log.debug("a health check was not a valid request: %s", error)

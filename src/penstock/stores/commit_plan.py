@@ -8,6 +8,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import msgspec
 
@@ -84,6 +85,8 @@ def plan_commit(lease: Lease, position: int, decided: Sequence[Commands]) -> Com
             _add_end(plan, commands)
         else:
             _add_timer_and_pause(plan, commands)
+            # a plan that is refused is made again in parts, when the execution may have gone on
+            commands.record = copy(commands.record)
     return plan
 
 

@@ -54,6 +54,7 @@ class Exposition(Collector):
                 self._levels = await read_levels()
             except StoreError as error:
                 log.warning("metrics without gauges: %s", error)
+                self._levels = None
         return generate_latest(self.registry)
 
     def collect(self) -> Iterator[Metric]:
