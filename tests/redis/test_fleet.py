@@ -114,8 +114,8 @@ def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
                 await stores.queue.heartbeat("worker-1", ECHO, [])
             (worker,) = await stores.queue.worker_details(100)
             assert worker["heartbeats"] == 3
-            # times are shown in milliseconds
-            assert before - 1 <= worker["started_at"] <= after + 0.001
+            # the clock of Redis is estimated here: on a busy machine it is milliseconds off
+            assert before - 1 <= worker["started_at"] <= after + 1
             old = b'{"queues":["echo"],"running":1,"at":1000.0}'  # as the version before said it
             await stores.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
             (worker,) = await stores.queue.worker_details(100)
