@@ -302,6 +302,12 @@ class Plant:
             owner.decode() if owner and float(expires) > now else None for owner, expires in leases
         ]
 
+    def claim_holders(self) -> list[str]:
+        """By partition, the name of the orchestrator that has claimed it in PostgreSQL."""
+        with self.connect() as connection:
+            rows = connection.execute("SELECT holder FROM partitions ORDER BY number").fetchall()
+        return [holder for (holder,) in rows]
+
     async def until_owned(self, orchestrators: int = 0) -> None:
         """Every partition has an owner; and as many as there should be share them evenly."""
 

@@ -5,6 +5,7 @@ It can fall silent without hanging up, and can lead to another server.
 with TcpProxy(server.url) as proxy:
     plant.start("api", DATABASE=proxy.url)
     proxy.is_silent = True          # what is sent from now on goes nowhere; connections stay open
+    proxy.is_deaf = True            # nothing is read from now on, so senders wait
     proxy.lead_to(other.url)        # those that are open are cut, new ones lead there
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
+import time
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
@@ -25,6 +27,7 @@ class TcpProxy:
         self._url = urlsplit(url)
         self._target = (self._url.hostname or "", self._url.port or 0)
         self.is_silent = False
+        self.is_deaf = False
         self.accepted = 0
         self._is_closed = False
         self._open: set[socket.socket] = set()
@@ -86,6 +89,9 @@ class TcpProxy:
         with contextlib.suppress(OSError):
             source.settimeout(LOOK_SECONDS)
             while not self._is_closed:
+                if self.is_deaf:
+                    time.sleep(LOOK_SECONDS)
+                    continue
                 try:
                     data = source.recv(READ_BYTES)
                 except TimeoutError:

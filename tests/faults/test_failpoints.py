@@ -99,10 +99,12 @@ async def _serves(plant: Plant, victim: Role) -> None:
     """Or is dead already: some points are passed by whoever starts."""
 
     def is_there() -> bool:
-        is_ready = not victim.runs or bool(victim.address)
-        return is_ready and (
-            victim.kind != "orchestrator" or not victim.runs or victim.address in plant.owners()
-        )
+        if not victim.runs:
+            return True
+        if victim.kind != "orchestrator":
+            return bool(victim.address)
+        # both: an owner has its lease a moment before its claim
+        return victim.address in plant.owners() and victim.address in plant.claim_holders()
 
     await until(is_there, f"{victim} has its share of the work", seconds=60)
 

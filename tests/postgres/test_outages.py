@@ -267,6 +267,30 @@ async def test_a_call_that_is_cancelled_while_its_connection_breaks_is_cancelled
         await task
 
 
+def test_a_large_call_to_a_server_that_stops_reading_is_given_up_or_cancelled() -> None:
+    """The call ends while it is being sent, where psycopg raises a `TypeError`."""
+
+    async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
+        await store.started(0)
+        proxy.is_deaf = True
+        values = (b"x" * 30_000_000,)
+        with pytest.raises(StoreUnavailable, match="hasn't answered for"):
+            await store.database.change("SELECT %s::bytea", values, seconds=0.2)
+
+        proxy.is_deaf = False
+        await store.started(0)
+        proxy.is_deaf = True
+        sending = asyncio.create_task(store.database.change("SELECT %s::bytea", values))
+        await until(lambda: store.database._in_use, "it is under way")
+        await let_others_run()
+        sending.cancel()
+        await asyncio.wait((sending,))
+        assert sending.cancelled()
+
+    with TcpProxy(database_url(1)) as proxy:
+        asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy)))
+
+
 @with_store
 async def test_more_calls_than_connections_wait_for_their_turn(store: PostgresColdStore) -> None:
     names = [f"e{number}" for number in range(database.CONNECTIONS * 5)]

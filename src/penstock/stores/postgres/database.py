@@ -167,7 +167,7 @@ class Database:
             raise StoreUnavailable(
                 f"{self.where} hasn't answered for {timeout_seconds:g} s"
             ) from error
-        except (psycopg.Error, UnicodeEncodeError) as error:
+        except (psycopg.Error, UnicodeEncodeError, TypeError) as error:
             # the connection broke while the call was cancelled: a caller that retries wouldn't end
             if _times_cancelled() > cancelled:
                 raise asyncio.CancelledError from error
@@ -176,6 +176,9 @@ class Database:
                 raise StoreUnavailable(
                     f"{self.where} hasn't answered for {timeout_seconds:g} s"
                 ) from error
+            # psycopg raises a TypeError if a call ends while a large statement is being sent
+            if isinstance(error, TypeError):
+                raise
             raise explained(error, self.where, broken=broken and not self._is_silent) from error
         finally:
             doubt.cancel()
