@@ -18,7 +18,6 @@ from penstock.engine.commands import Commands
 from penstock.errors import NotOpen, PenstockError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.view import history_view
 from penstock.runtime.result import ExecutionHandle, Result
 from penstock.runtime.retention import run_retention
@@ -29,6 +28,7 @@ from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.handlers import register_handlers
 from penstock.stores.opening import open_stores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.topology import topology_of
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
@@ -149,7 +149,7 @@ class Engine:
         self.registry = Registry([*built_in_handlers, *self._registry])
 
         # The only worker serves all queues that a workflow names.
-        self.plans = Plans(
+        self.plans = PlanCache(
             self.stores.cold,
             self._defaults,
             lambda plan: self.worker.serve(node.queue for node in plan.nodes),

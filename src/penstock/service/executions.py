@@ -14,7 +14,6 @@ from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.recovery import CONTROL_EVENTS
 from penstock.orchestrator.view import (
@@ -31,6 +30,7 @@ from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
 from penstock.spelling import nearest_name
 from penstock.stores.base import ControlRequest, Stored, Stores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import ExecutionRow, FeedEntry, Search
 
 READS_AT_ONCE_MAX = 16
@@ -63,7 +63,7 @@ class Executions:
     def __init__(
         self,
         stores: Stores,
-        plans: Plans,
+        plans: PlanCache,
         subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
         dead_seconds: float = DEAD_SECONDS,
     ) -> None:

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 from penstock.errors import SchemaMismatch
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.view import time_text
 from penstock.service import charts
 from penstock.service.fleet import Fleet
@@ -19,6 +18,7 @@ from penstock.service.sharing import Shared
 from penstock.service.workflows import Workflows
 from penstock.stores.base import Stored
 from penstock.stores.cold import ColdStore
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import Search
 
 COUNTED_EXECUTIONS_MAX = 200_000
@@ -41,7 +41,7 @@ class Statistics:
     """Statistics of a store and its workflows."""
 
     def __init__(
-        self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: Plans
+        self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: PlanCache
     ) -> None:
         self._cold = cold
         self._now = now
