@@ -11,7 +11,6 @@ from typing import Any
 
 from penstock.errors import SchemaMismatch
 from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.view import time_text
 from penstock.service import charts
 from penstock.service.fleet import Fleet
 from penstock.service.node_times import NodeTimes
@@ -20,6 +19,7 @@ from penstock.service.workflows import Workflows
 from penstock.stores.base import Stored
 from penstock.stores.cold import ColdStore
 from penstock.stores.records import Search
+from penstock.views.executions import time_text
 
 COUNTED_EXECUTIONS_MAX = 200_000
 """Executions of a window that are counted: the newest."""
