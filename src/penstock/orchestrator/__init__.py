@@ -23,5 +23,4 @@ this is the same for every store.
 - `recovery`: what a new owner makes up for, and the reconciler.
 - `tiering`: moves executions between a hot and a cold store that are two.
 - `meter`: reads commits for metrics.
-- `view`: an execution as users see it.
 """

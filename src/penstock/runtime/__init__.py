@@ -15,7 +15,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 
 - `engine`: orchestrator, worker and service in one process.
 - `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
-- `result`: the handle of an execution, and its result.
+- `handle`: the handle of an execution.
 - `roles`: one role per process.
 - `opening`: opens the stores that the roles share.
 - `health`: what a role without an API answers about itself.
@@ -25,7 +25,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.runtime.result import ExecutionHandle, Result
+from penstock.runtime.handle import ExecutionHandle
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Engine",
     "ExecutionHandle",
-    "Result",
     "arun",
     "handlers_of",
     "open_scaled",
@@ -61,7 +60,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part when it is first used: a client has results too, and no engine."""
+    """Import a part when it is first used: a role needs no engine."""
     if name not in _MODULES:
         raise AttributeError(f"module 'penstock.runtime' has no attribute {name!r}")
     module = importlib.import_module(f"penstock.runtime.{_MODULES[name]}")

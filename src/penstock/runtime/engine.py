@@ -18,8 +18,7 @@ from penstock.engine.commands import Commands
 from penstock.errors import NotOpen, PenstockError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
-from penstock.orchestrator.view import history_view
-from penstock.runtime.result import ExecutionHandle, Result
+from penstock.runtime.handle import ExecutionHandle
 from penstock.runtime.retention import run_retention
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
@@ -32,6 +31,8 @@ from penstock.stores.plan_cache import PlanCache
 from penstock.stores.topology import topology_of
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
+from penstock.views.executions import history_view
+from penstock.views.result import Result
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
 from penstock.worker.runtime import Worker
