@@ -6,11 +6,11 @@ The parts, from the edges to what everything stands on; none imports one above i
 
 - `cli`: the command line.
 - `local`: servers on this machine, for `penstock up` and for tests.
+- `testing`: an engine in memory, on a clock that jumps, to test workflows with.
+- `runtime`: the only place that puts the parts together: `Engine`, roles.
 - `api`: HTTP, thin.
 - `client`: the client of that API.
-- `testing`: an engine in memory, on a clock that jumps, to test workflows with.
 - `contract`: the tests that every store must pass.
-- `runtime`: the only place that puts the parts together: `Engine`, roles.
 - `service`: the use cases, without HTTP.
 - `orchestrator`: the loop around the core.
 - `worker`: runs handlers.

@@ -16,10 +16,13 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 - `engine`: orchestrator, worker and service in one process.
 - `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
 - `handle`: the handle of an execution.
-- `roles`: one role per process.
+- `roles`: the roles orchestrator and worker, one per process.
+- `serving`: the roles with an API: the API alone, and everything in one process.
+- `background`: what each role runs beside its main loop, as one list per role.
 - `opening`: opens the stores that the roles share.
+- `http_server`: uvicorn on a socket, for the API.
 - `health`: what a role without an API answers about itself.
-- `retention`: deletes old executions while everything runs.
+- `retention`: deletes old executions and lines of the audit log while everything runs.
 """
 
 import importlib
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.runtime.opening import handlers_of, open_scaled, service_over
     from penstock.runtime.roles import run_orchestrator, run_worker
     from penstock.runtime.running import arun, run, run_loop
+    from penstock.runtime.serving import run_all_in_one, run_api
 
 __all__ = [
     "Engine",
@@ -40,6 +44,8 @@ __all__ = [
     "handlers_of",
     "open_scaled",
     "run",
+    "run_all_in_one",
+    "run_api",
     "run_loop",
     "run_orchestrator",
     "run_worker",
@@ -52,6 +58,8 @@ _MODULES = {
     "handlers_of": "opening",
     "open_scaled": "opening",
     "run": "running",
+    "run_all_in_one": "serving",
+    "run_api": "serving",
     "run_loop": "running",
     "run_orchestrator": "roles",
     "run_worker": "roles",

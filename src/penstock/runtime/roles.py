@@ -1,4 +1,7 @@
-"""The roles orchestrator and worker as processes, from their start to a clean stop."""
+"""The roles orchestrator and worker as processes, from their start to a clean stop.
+
+The roles with an API are in `serving`: these here need no web framework.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,9 @@ from contextlib import AsyncExitStack
 from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.orchestrator.orchestrator import Orchestrator
+from penstock.runtime.background import orchestrator_services, run_all
 from penstock.runtime.health import Health
 from penstock.runtime.opening import handlers_of, open_scaled, registry_of
-from penstock.runtime.retention import run_retention
 from penstock.sandbox import sandbox_of
 from penstock.stores.handlers import register_handlers
 from penstock.stores.plan_cache import LEARN_SECONDS, PlanCache
@@ -66,15 +69,8 @@ async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         orchestrator.start()
         stack.push_async_callback(orchestrator.stop)
-        stack.callback(asyncio.create_task(plans.run_learning()).cancel)
-        if settings.retention_days:
-            purging = run_retention(
-                stores,
-                settings.retention_days,
-                lambda: 0 in orchestrator.owned,
-                each_seconds=timing.retention_check_seconds,
-            )
-            stack.callback(asyncio.create_task(purging).cancel)
+        services = orchestrator_services(stores, orchestrator, plans, settings)
+        await stack.enter_async_context(run_all(services))
 
         on_ready(orchestrator.name)
         await stop.wait()
