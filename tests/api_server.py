@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from penstock.api.server import address_of, bind, serving
 from penstock.config import Settings
 from penstock.runtime import Engine
+from penstock.runtime.http_server import address_of, bind
+from penstock.runtime.serving import serving
 from penstock.worker.registry import Registry
 
 START_SECONDS = 30.0

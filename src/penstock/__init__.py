@@ -6,14 +6,15 @@ The parts, from the edges to what everything stands on; none imports one above i
 
 - `cli`: the command line.
 - `local`: servers on this machine, for `penstock up` and for tests.
+- `testing`: an engine in memory, on a clock that jumps, to test workflows with.
+- `runtime`: the only place that puts the parts together: `Engine`, roles.
 - `api`: HTTP, thin.
 - `client`: the client of that API.
-- `testing`: an engine in memory, on a clock that jumps, to test workflows with.
 - `contract`: the tests that every store must pass.
-- `runtime`: the only place that puts the parts together: `Engine`, roles.
 - `service`: the use cases, without HTTP.
 - `orchestrator`: the loop around the core.
 - `worker`: runs handlers.
+- `views`: what users see of executions, and their `Result`. Pure.
 - `sandbox`: evaluates user-given text in processes with limits.
 - `stores`: where facts live.
 - `engine`: what happens next. Pure.
@@ -54,7 +55,8 @@ from penstock.worker.registry import Registry, handler
 
 if TYPE_CHECKING:
     from penstock.client import Client, Execution, SyncClient, SyncExecution
-    from penstock.runtime import Engine, ExecutionHandle, Result, arun, run
+    from penstock.runtime import Engine, ExecutionHandle, arun, run
+    from penstock.views.result import Result
 
 __version__ = "0.1.0"
 
@@ -103,7 +105,8 @@ __all__ = [  # noqa: RUF022 -- grouped by use
 
 IMPORTED_WHEN_USED = {
     "penstock.client": {"Client", "Execution", "SyncClient", "SyncExecution"},
-    "penstock.runtime": {"Engine", "ExecutionHandle", "Result", "arun", "run"},
+    "penstock.runtime": {"Engine", "ExecutionHandle", "arun", "run"},
+    "penstock.views.result": {"Result"},
 }
 
 

@@ -23,9 +23,10 @@ import msgspec
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
-from penstock.runtime import Engine, Result
+from penstock.runtime import Engine
 from penstock.sandbox import InlineSandbox
 from penstock.stores.memory import MemoryStores
+from penstock.views.result import Result
 from penstock.worker.context import Context
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ from starlette.responses import Response
 
 from penstock.api import audit_log
 from penstock.api.access import TABLE
-from penstock.api.audit_log import AuditLog, note, run_audit_retention, skip_audit
+from penstock.api.audit_log import AuditLog, note, skip_audit
 from penstock.api.failed_logins import ADDRESSES_MAX, FailedLogins
 from penstock.errors import Conflict, StoreUnavailable
-from penstock.stores.memory import MemoryStores
-from penstock.stores.records import AuditLine, AuditSearch
+from penstock.stores.records import AuditLine
 from tests.api.asgi import EVERYWHERE, Site, bearer, filled
 from tests.api.caller import Caller
 from tests.api_server import running_service
@@ -355,25 +353,6 @@ def test_a_line_of_a_bulk_retry_of_dead_letters_names_them(tmp_path: Path) -> No
             "execution_ids": [retried["execution_id"]],
             "failed": 0,
         }
-
-
-def test_old_lines_go_by_a_retention_of_their_own():
-    async def scenario() -> None:
-        stores = MemoryStores(time.time)
-        year = 365 * 86400.0
-        times = [0.0] * 2500 + [year - 1, year + 1]
-        await stores.cold.write_audit([AuditLine(at, "", "", "act", "o", "", 200) for at in times])
-        task = asyncio.create_task(run_audit_retention(stores.cold, 365.0, lambda: 2 * year))
-        await until(lambda: _times(stores, [year + 1]), "all that is older than a year is gone")
-        task.cancel()
-        await run_audit_retention(stores.cold, 0.0, lambda: 9 * year)
-        assert await _times(stores, [year + 1]), "0 keeps everything"
-
-    asyncio.run(scenario())
-
-
-async def _times(stores: MemoryStores, expected: list[float]) -> bool:
-    return [line.at for line in await stores.cold.audit(AuditSearch(limit=5000))] == expected
 
 
 def test_failed_logins_leave_a_trace_and_no_flood(caplog):

@@ -15,8 +15,9 @@ import pytest
 from yarl import URL
 
 from penstock import Engine
-from penstock.api.server import address_of, bind, serving
 from penstock.config import Settings
+from penstock.runtime.http_server import address_of, bind
+from penstock.runtime.serving import serving
 from penstock.stores.records import Search
 from tests.waiting import until
 

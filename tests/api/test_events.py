@@ -16,8 +16,8 @@ import pytest
 
 import penstock
 from penstock.api import events
-from penstock.orchestrator.view import history_view
 from penstock.stores.memory import MemoryStores
+from penstock.views.executions import history_view
 from tests.api.asgi import bearer
 from tests.api.caller import Caller, assert_problem
 from tests.api.event_server import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from penstock.api.server import bind
+from penstock.runtime.http_server import bind
 
 
 def test_what_the_service_accepts_sends_without_delay() -> None:

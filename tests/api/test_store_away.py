@@ -22,10 +22,10 @@ from penstock.api import health
 from penstock.api.app import create_app
 from penstock.config import Settings
 from penstock.errors import StoreUnavailable
-from penstock.orchestrator.plans import Plans
 from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, ScaledFleet
 from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from tests.api.asgi import Answer, call
 from tests.waiting import until
 
@@ -120,7 +120,10 @@ async def open_api(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIter
         stores.hot, stores.cold = Away(engine.stores.hot), Away(engine.stores.cold)
         stores.tiering = object() if tiered else None
         service = engine.service = Service(
-            stores, Plans(stores.cold, engine.registry.defaults), settings, engine.registry.defaults
+            stores,
+            PlanCache(stores.cold, engine.registry.defaults),
+            settings,
+            engine.registry.defaults,
         )
         fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if has_fleet else Nobody()
         await service.keys.exist()  # a server reads them before it answers anybody

@@ -4,8 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import penstock
-from penstock.api.server import address_of, bind, serving
 from penstock.config import Settings
+from penstock.runtime.http_server import address_of, bind
+from penstock.runtime.serving import serving
 
 
 @asynccontextmanager

@@ -13,7 +13,6 @@ from penstock.errors import SettingsError
 from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator import reaper
 from penstock.orchestrator.tiering import archiver, checkpointer
-from penstock.runtime import retention
 from penstock.worker import runtime
 
 DEFAULTS = {
@@ -48,7 +47,6 @@ def test_parts_that_are_given_no_times_have_the_defaults() -> None:
     assert DEFAULTS["reconcile_seconds"] == orchestrator_module.RECONCILE_SECONDS
     assert DEFAULTS["checkpoint_seconds"] == checkpointer.CHECKPOINT_SECONDS
     assert DEFAULTS["archive_seconds"] == archiver.LOOK_SECONDS
-    assert DEFAULTS["retention_check_seconds"] == retention.EVERY_SECONDS
 
 
 def test_each_of_them_is_a_setting_that_is_shown(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
 from penstock.engine.states import ExecutionState
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.tiering import rebuild
 from penstock.orchestrator.tiering.archiver import Archiver
@@ -25,6 +24,7 @@ from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.sandbox import InlineSandbox, Sandbox
 from penstock.stores.base import Intent, Stored
 from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.task_keys import key_of
 from penstock.telemetry.metrics import Metrics
 from tests.simulation.tiered import TieredStores
@@ -51,7 +51,7 @@ class Desk:
     def __init__(self, inline_max_bytes: int = 10_000) -> None:
         self.now = 1000.0
         self.stores = self._open()
-        self.plans = Plans(self.stores.cold, lambda: WORK)
+        self.plans = PlanCache(self.stores.cold, lambda: WORK)
         self.sandbox: Sandbox = InlineSandbox()
         self.changes: list[list[Commands]] = []
         """What each commit had."""

@@ -13,11 +13,11 @@ from penstock.errors import StoreUnavailable
 from penstock.orchestrator import balance
 from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import Reaper
 from penstock.stores.base import Lease
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from tests.orchestrator.desk import WORK
 from tests.waiting import let_others_run, until
 
@@ -60,7 +60,7 @@ class Fleet:
         self.stores.hot.acquire = counted  # type: ignore[method-assign]
 
     def join(self, name: str) -> Orchestrator:
-        plans = Plans(self.stores.cold, lambda: WORK)
+        plans = PlanCache(self.stores.cold, lambda: WORK)
         orchestrator = Orchestrator(self.stores, plans, inline_max_bytes=10_000, name=name)
         self.members.append(orchestrator)
         orchestrator.start()
@@ -100,7 +100,7 @@ def test_one_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
 def test_the_only_one_has_everything_after_its_first_look() -> None:
     async def scenario() -> None:
         stores = MemoryStores(time.time, 8)
-        plans = Plans(stores.cold, lambda: WORK)
+        plans = PlanCache(stores.cold, lambda: WORK)
         orchestrator = Orchestrator(stores, plans, inline_max_bytes=10_000)
         orchestrator.start()
         await let_others_run()

@@ -13,8 +13,8 @@ from penstock.engine.events import TaskError as Error
 from penstock.errors import NotFound
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.tiering import archiver, checkpointer, cold_writer
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import DeadLetterSearch
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import ColdStoreWentBack, Outgoing
@@ -206,7 +206,7 @@ def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(
         (task,) = await desk.fetch()
         lost = desk.stores.cold._workflows
         desk.stores.cold._workflows = {}
-        desk.plans = Plans(desk.stores.cold, lambda: WORK)
+        desk.plans = PlanCache(desk.stores.cold, lambda: WORK)
         later = await _owner(desk, "owner-1")
         await desk.succeed([task])
         await desk.drain(later)

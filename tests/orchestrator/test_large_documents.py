@@ -11,13 +11,13 @@ from unittest.mock import patch
 
 from penstock.definition.plan import compile_document
 from penstock.engine.events import CancelRequested, ExecutionStarted
-from penstock.orchestrator import plans
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
+from penstock.stores import plan_cache
 from tests.orchestrator.desk import Desk, TieredDesk, node
 from tests.waiting import until
 
-LARGE = [node("a", description="x" * plans.SLOW_BYTES)]
+LARGE = [node("a", description="x" * plan_cache.SLOW_BYTES)]
 SMALL = [node("a")]
 
 
@@ -33,7 +33,7 @@ def compiling_stopped(error: Exception | None = None) -> Iterator[threading.Even
                 raise error
         return compile_document(document, **options)
 
-    with patch.object(plans, "compile_document", compile_later):
+    with patch.object(plan_cache, "compile_document", compile_later):
         try:
             yield goes_on
         finally:

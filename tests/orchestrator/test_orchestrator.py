@@ -17,10 +17,10 @@ from penstock.contract.facts import new_intent
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.plans import Plans
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import Search
 from penstock.stores.sqlite import SqliteStores
 from penstock.worker.context import Context
@@ -197,7 +197,7 @@ def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(
         stores = MemoryStores(time.time, 8)
         first, second = (
             Orchestrator(
-                stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name=name
+                stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name=name
             )
             for name in ("first", "second")
         )
@@ -222,7 +222,7 @@ def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch
     async def scenario() -> None:
         stores = MemoryStores(time.time)
         orchestrator = Orchestrator(
-            stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
+            stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
         )
         orchestrator.start()
         await until(lambda: orchestrator.owned)
@@ -248,7 +248,7 @@ def test_an_owner_that_lost_its_lease_ends_without_a_commit(
     async def scenario() -> None:
         stores = MemoryStores(time.time)
         orchestrator = Orchestrator(
-            stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
+            stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
         )
         orchestrator.start()
         await until(lambda: orchestrator.owned)
@@ -274,7 +274,7 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(
         async with _shop(stores) as shop:
             names = [(await shop.engine.start(DIAMOND)).id for _ in range(30)]
             other = Orchestrator(
-                stores, Plans(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="other"
+                stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="other"
             )
             other.start()
             await shop.engine.orchestrator.recovered.wait()

@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,9 @@ import pytest
 from penstock import Engine
 from penstock.config import Settings
 from penstock.contract.facts import Owner, ended, new_intent, started
-from penstock.runtime import retention
+from penstock.runtime.retention import run_audit_retention
+from penstock.stores.memory import MemoryStores
+from penstock.stores.records import AuditLine, AuditSearch
 from penstock.stores.sqlite import SqliteStores, forgetting
 from tests.waiting import until
 
@@ -45,10 +49,8 @@ def make_old(folder: Path) -> None:
 
 @pytest.mark.parametrize("days", [7.0, 0.0])
 def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
-    days: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    days: float, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(retention, "EVERY_SECONDS", 0.01)
     address = f"sqlite:///{tmp_path / 'work.db'}"
 
     async def main() -> None:
@@ -56,7 +58,9 @@ def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
             old = (await (await engine.start(LARGE, idempotency_key="k")).result()).execution_id
         make_old(tmp_path)
         (old_blob,) = blobs_in(tmp_path)
-        async with Engine(address, settings=settings(tmp_path, retention_days=days)) as engine:
+        # shorter than `load` would take it
+        often = replace(settings(tmp_path, retention_days=days), retention_check_seconds=0.01)
+        async with Engine(address, settings=often) as engine:
             other = {**LARGE, "nodes": [{**LARGE["nodes"][0], "config": {"text": "y" * 2000}}]}  # type: ignore[dict-item]
             young = (await (await engine.start(other)).result()).execution_id
             if days:
@@ -135,3 +139,24 @@ def test_a_large_value_that_is_put_again_is_not_taken_for_an_old_one(tmp_path: P
         await stores.close()
 
     asyncio.run(main())
+
+
+def test_old_audit_lines_go_by_a_retention_of_their_own() -> None:
+    async def scenario() -> None:
+        stores = MemoryStores(time.time)
+        year = 365 * DAY
+        times = [0.0] * 2500 + [year - 1, year + 1]
+        await stores.cold.write_audit([AuditLine(at, "", "", "act", "o", "", 200) for at in times])
+        deleting = asyncio.create_task(
+            run_audit_retention(stores.cold, 365.0, lambda: 2 * year, each_seconds=DAY)
+        )
+        await until(lambda: _times(stores, [year + 1]), "all that is older than a year is gone")
+        deleting.cancel()
+        await run_audit_retention(stores.cold, 0.0, lambda: 9 * year, each_seconds=DAY)
+        assert await _times(stores, [year + 1]), "0 keeps everything"
+
+    asyncio.run(scenario())
+
+
+async def _times(stores: MemoryStores, expected: list[float]) -> bool:
+    return [line.at for line in await stores.cold.audit(AuditSearch(limit=5000))] == expected

@@ -13,12 +13,12 @@ import pytest
 from penstock import Context, Registry, Retry, handler
 from penstock.config import Settings
 from penstock.errors import InvalidWorkflow
-from penstock.orchestrator import plans
 from penstock.runtime import open_scaled, run_orchestrator, run_worker, service_over
 from penstock.service.submissions import StartRequest
 from tests.servers import database_url, redis_url
 from tests.waiting import until
 
+LEARN_SECONDS = 0.01
 AT_ONCE = {"initial_delay_seconds": 0.0, "jitter_seconds": 0.0}
 
 
@@ -34,7 +34,12 @@ class Site:
         self.service = service_over(stores, self.settings, Registry())
         self.stack.push_async_callback(self.service.close)
         await self.stack.enter_async_context(
-            self._role(run_orchestrator, self.settings, registry=Registry())
+            self._role(
+                run_orchestrator,
+                self.settings,
+                registry=Registry(),
+                learn_seconds=LEARN_SECONDS,
+            )
         )
 
     def worker(self, registry: Registry, queues: Collection[str] = ()) -> Any:
@@ -130,10 +135,7 @@ def test_what_was_queued_before_anybody_knew_its_queue_is_taken_too() -> None:
     on_site(scenario)
 
 
-def test_what_it_asks_for_later_counts_for_what_starts_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(plans, "LEARN_SECONDS", 0.01)
+def test_what_it_asks_for_later_counts_for_what_starts_later() -> None:
     calls: Counter[str] = Counter()
 
     async def scenario(site: Site) -> None:

@@ -16,9 +16,9 @@ from penstock.config import Settings
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import StoreUnavailable
-from penstock.orchestrator.plans import Plans
 from penstock.service import Service
 from penstock.stores.base import Intent
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import FeedEntry
 from tests.service.chronicle import Chronicle, seqs
 from tests.waiting import let_others_run, until
@@ -61,7 +61,7 @@ class Elsewhere:
         self.wire = Wire()
         stores: Any = chronicle.stores
         stores.cold = chronicle.cold
-        self.service = Service(stores, Plans(stores.cold, dict), Settings(), dict, self.wire)
+        self.service = Service(stores, PlanCache(stores.cold, dict), Settings(), dict, self.wire)
         subscription = self.service.commit_subscription
         assert subscription is not None
         subscription._linger = subscription._pause = 0.0

@@ -11,10 +11,10 @@ import pytest
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import InvalidInput, InvalidWorkflow, KeyReused, NotFound, StoreUnavailable
-from penstock.orchestrator.plans import Plans
 from penstock.service import Service
 from penstock.service.submissions import STARTS_MAX, TRANSACTIONS_MAX, StartRequest, check_labels
 from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import AuditSearch, Search
 from tests.waiting import let_others_run, until
 
@@ -40,7 +40,7 @@ class Slow:
         self.closed = False
         handlers = {"work": HandlerDefaults()}
         self.service = Service(
-            self.stores, Plans(self.stores.cold, lambda: handlers), Settings(), lambda: handlers
+            self.stores, PlanCache(self.stores.cold, lambda: handlers), Settings(), lambda: handlers
         )
 
     def check_open(self) -> None:
@@ -198,7 +198,7 @@ def test_nothing_is_written_while_it_is_known_that_nothing_can_be_appended() -> 
         attempts: list[Callable[[], Awaitable[Any]]] = [
             lambda: slow.submit(workflow=unknown),
             lambda: slow.submit(waits=True),
-            lambda: service.submissions.submit_many(service.plans.known("flow", 1), [None], {}),  # type: ignore[arg-type]
+            lambda: service.submissions.submit_many(service.plans.cached("flow", 1), [None], {}),  # type: ignore[arg-type]
             lambda: service.submissions.trigger(waits.execution_id, "flow", None, {}),
             lambda: service.executions.request_control(runs.execution_id, "pause"),
         ]

@@ -19,12 +19,12 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, Retryable, Terminal
 from penstock.orchestrator import owner
 from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.recovery import CONTROL_EVENTS
 from penstock.orchestrator.tiering import checkpointer
 from penstock.sandbox import InlineSandbox, Job
 from penstock.stores.base import ControlRequest, Intent
 from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from penstock.telemetry.metrics import Metrics
 from penstock.testing import run_jumping
 from penstock.worker.context import Context
@@ -148,7 +148,7 @@ class World:
                 clock=self.clock,
             )
         else:
-            plans = Plans(self.stores.cold, dict)
+            plans = PlanCache(self.stores.cold, dict)
             process = Orchestrator(
                 wire,
                 plans,

@@ -2,7 +2,6 @@
 
 What a request meets, in this order:
 
-- `server`: a process that serves: the engine, the API and uvicorn on one event loop.
 - `http_protocol`: HTTP connections with limits on what a client may send, and how slowly.
 - `app`: the application: routes over a service, and what every request passes before them.
 - `middleware`: puts the middleware into its order.

@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, ROUTE, Caller, Found
-from penstock.errors import StoreError, StoreUnavailable
+from penstock.errors import StoreUnavailable
 from penstock.stores.cold import AuditLog as AuditStore
 from penstock.stores.records import AuditLine
 
@@ -34,32 +34,6 @@ STORE_WAIT_SECONDS_MAX = 2.0
 OBJECT_LENGTH = 300
 IDS_MAX = 50
 """Ids in a line about many objects; the line's `count` says how many there were."""
-DAY_SECONDS = 86400.0
-FORGET_EACH_SECONDS = 3600.0
-BATCH = 1000
-
-
-async def run_audit_retention(
-    store: AuditStore,
-    days: float,
-    now: Callable[[], float],
-    *,
-    each_seconds: float = FORGET_EACH_SECONDS,
-) -> None:
-    """Delete, again and again, lines of the audit log that are older than `days`.
-
-    With 0 days, all lines are kept.
-    """
-    while days:
-        try:
-            deleted = BATCH
-            while deleted == BATCH:
-                deleted = await store.forget_audit(now() - days * DAY_SECONDS, BATCH)
-        except StoreError as error:
-            log.info("old lines of the audit log can't be deleted now: %s", error)
-        except Exception:
-            log.exception("old lines of the audit log can't be deleted")
-        await asyncio.sleep(each_seconds)
 
 
 def note(scope: Request, about: str | None = None, **detail: Any) -> None:

@@ -32,13 +32,13 @@ from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import Refused, answer_to
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound, PenstockError
-from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.keys import includes
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stored
 from penstock.stores.records import DeadLetterSearch, Search
 from penstock.telemetry import traces
+from penstock.views.executions import time_text
 
 PREFIXES = ("/api/v1", "", "/api", "/v1")
 """Path prefixes of these routes; the first one is in the OpenAPI document."""

@@ -15,10 +15,10 @@ from pydantic import BaseModel, Field
 from penstock.definition.plan import Plan
 from penstock.definition.problems import Problem, path_to, quoted
 from penstock.errors import InvalidInput
-from penstock.orchestrator.view import time_text
 from penstock.service.dead_letters import dead_letter_view
 from penstock.spelling import nearest_name
 from penstock.stores.records import DeadLetterRow
+from penstock.views.executions import time_text
 
 INPUTS = ("input", "input_params", "params")
 """Names of the input in a trigger's body; if two of them have the same key, the later one wins."""

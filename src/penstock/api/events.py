@@ -25,10 +25,10 @@ from penstock.api.describing import operation
 from penstock.api.problems import Refused
 from penstock.api.rate_limit import who
 from penstock.errors import StoreError
-from penstock.orchestrator.view import history_view
 from penstock.service.keys import includes
 from penstock.service.live_events import LiveEvents, NoSuchEvent, TooManyStreams
 from penstock.service.readers import Batch, FeedLine
+from penstock.views.executions import history_view
 
 log = logging.getLogger("penstock.api")
 

@@ -21,7 +21,6 @@ from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import NotFound, StoreError
-from penstock.orchestrator.view import history_view, time_text
 from penstock.service import Service
 from penstock.service.executions import row_view
 from penstock.service.retries import RetryPlan
@@ -29,6 +28,7 @@ from penstock.service.submissions import LABELS_MAX, StartRequest, Submitted
 from penstock.stores.base import ControlRequest
 from penstock.stores.records import Search
 from penstock.telemetry import traces
+from penstock.views.executions import history_view, time_text
 
 WAIT_SECONDS_MAX = 60.0
 NAME_LENGTH = 200

@@ -12,13 +12,13 @@ from starlette.responses import Response
 from penstock.api import schemas
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
-from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.fleet import Fleet
 from penstock.service.outages import shown_outage
 from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
 from penstock.stores.topology import topology_of
+from penstock.views.executions import time_text
 
 READY_SECONDS = 2.0
 NOBODY = "-"

@@ -14,11 +14,11 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
 from penstock.errors import NotFound
-from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.fleet import Fleet
 from penstock.service.keys import SCOPES, includes
 from penstock.stores.records import AuditLine, AuditSearch
+from penstock.views.executions import time_text
 
 Filter = Annotated[str | None, Query(max_length=1024)]
 

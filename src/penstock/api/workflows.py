@@ -17,10 +17,10 @@ from penstock.api.paging import Cursor, Limit, page, text_cursor
 from penstock.api.raw_path import is_route_word
 from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
-from penstock.orchestrator.view import time_text
 from penstock.service import Service
 from penstock.service.workflows import ALIAS, LATEST, Workflows
 from penstock.stores.records import Weights, WorkflowRow
+from penstock.views.executions import time_text
 
 Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
 AllowUnknown = Annotated[

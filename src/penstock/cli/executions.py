@@ -20,7 +20,7 @@ from penstock.cli.remote import (
 
 if TYPE_CHECKING:
     from penstock.client import Client
-    from penstock.runtime import Result
+    from penstock.views.result import Result
 
 STATES = ("PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED")
 NODES_SHOWN = 200

@@ -17,7 +17,7 @@ from penstock.stores.base import Stored
 
 if TYPE_CHECKING:
     from penstock.client import Client, Execution
-    from penstock.runtime import Result
+    from penstock.views.result import Result
 
 
 async def plan_of(client: Client, handle: Execution, result: Result) -> Plan:

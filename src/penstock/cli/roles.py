@@ -95,9 +95,10 @@ def api(**options: Any) -> int:
     Handlers need not be installed here: workers report which ones they have.
     """
     settings = settings_of(options, host=options["host"], port=options["port"])
+    from penstock.runtime import run_api
 
     async def work(stop: asyncio.Event) -> None:
-        await serve_api(settings, stop)
+        await run_api(settings, stop, on_ready=_say_ready)
 
     return run_role(settings, work)
 
@@ -199,27 +200,6 @@ def run_role(settings: Settings, work: Callable[[asyncio.Event], Coroutine[Any, 
         return 0
 
     return run_loop(main())
-
-
-async def serve_api(settings: Settings, stop: asyncio.Event) -> None:
-    from contextlib import AsyncExitStack
-
-    from penstock.api.server import address_of, bind, serving_over, shared_rate_limit
-    from penstock.runtime import open_scaled, service_over
-    from penstock.service.fleet import ScaledFleet
-    from penstock.telemetry.metrics import Metrics
-
-    async with AsyncExitStack() as stack:
-        listening = stack.enter_context(bind(settings.host, settings.port))
-        stores = await stack.enter_async_context(open_scaled(settings))
-        service = service_over(stores, settings)
-        stack.push_async_callback(service.close)
-        rate_limit_storage = await stack.enter_async_context(shared_rate_limit(settings))
-        fleet = ScaledFleet(stores, settings.worker_dead_seconds)
-        serving = serving_over(service, fleet, settings, listening, Metrics(), rate_limit_storage)
-        await stack.enter_async_context(serving)
-        _say_ready(f"the API at {address_of(listening)}")
-        await stop.wait()
 
 
 def _health(options: dict[str, Any]) -> tuple[str, int] | None:

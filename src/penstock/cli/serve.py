@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from penstock.config import Settings
 
 DEV_EPILOG = """Example:
 
@@ -87,25 +91,14 @@ def _flags(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _serve(settings: Any) -> int:
-    from penstock.api.server import serve as serve_all
-    from penstock.cli.interrupt import Interrupt
-    from penstock.cli.reading import import_handlers
-    from penstock.runtime import run_loop
-    from penstock.telemetry.logs import configure_logging
-    from penstock.telemetry.traces import configure_tracing
+def _serve(settings: Settings) -> int:
+    from penstock.cli.roles import run_role
+    from penstock.runtime import run_all_in_one
 
-    configure_logging(settings)
-    configure_tracing(settings)
-    import_handlers(settings.handlers)
+    async def work(stop: asyncio.Event) -> None:
+        await run_all_in_one(settings, stop, on_ready=_say_ready)
 
-    async def main() -> int:
-        with Interrupt(lambda: None) as interrupt:
-            await serve_all(settings, stop=interrupt.requested, on_ready=_say_ready)
-        print("stopped", file=sys.stderr)
-        return 0
-
-    return run_loop(main())
+    return run_role(settings, work)
 
 
 def _say_ready(address: str) -> None:

@@ -19,8 +19,9 @@ from penstock.cli.safe_text import duration
 from penstock.cli.screens import Screen
 from penstock.config import Settings
 from penstock.errors import Conflict
-from penstock.runtime import Engine, ExecutionHandle, Result
+from penstock.runtime import Engine, ExecutionHandle
 from penstock.stores.base import Stored
+from penstock.views.result import Result
 
 TICK_SECONDS = 0.1
 CLOSE_SECONDS = 1.0

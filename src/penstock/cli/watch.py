@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from penstock.cli.progress import Progress
     from penstock.cli.screens import Screen
     from penstock.client import Client, Execution
-    from penstock.runtime import Result
+    from penstock.views.result import Result
 
 EPILOG = """Examples:
 

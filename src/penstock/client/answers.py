@@ -20,7 +20,7 @@ from penstock.errors import (
     Unauthorized,
     Unreachable,
 )
-from penstock.runtime.result import Result
+from penstock.views.result import Result
 
 UNAUTHORIZED = 401
 TOO_MANY = 429

@@ -11,7 +11,7 @@ from penstock.client.following import follow
 from penstock.client.transport import Transport, path_of
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import RateLimited
-from penstock.runtime.result import Result
+from penstock.views.result import Result
 
 PAGE = 500
 

@@ -15,7 +15,6 @@ this is the same for every store.
 - `lease_term`: all that runs for as long as one lease holds, and ends with it.
 - `owner`: the loop: decides for the executions of one partition.
 - `loader`: loads executions that aren't in memory.
-- `plans`: compiled versions, cached.
 - `preparer`: has expensive conditions and configs evaluated in a sandbox, beside the loop.
 - `routing`: the queue that a task goes to, by what live workers serve.
 - `committer`: commits of one partition, one after another.
@@ -24,5 +23,4 @@ this is the same for every store.
 - `recovery`: what a new owner makes up for, and the reconciler.
 - `tiering`: moves executions between a hot and a cold store that are two.
 - `meter`: reads commits for metrics.
-- `view`: an execution as users see it.
 """

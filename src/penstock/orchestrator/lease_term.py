@@ -17,13 +17,13 @@ from penstock.engine.commands import Commands
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.backlog import BacklogWatch
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper, WorkerWatch
 from penstock.orchestrator.recovery import recover, sweep
 from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.topology import topology_of
 from penstock.telemetry.metrics import Metrics
 
@@ -40,7 +40,7 @@ class LeaseTerm:
         self,
         stores: Stores,
         lease: Lease,
-        plans: Plans,
+        plans: PlanCache,
         *,
         inline_max_bytes: int,
         sandbox: Sandbox,

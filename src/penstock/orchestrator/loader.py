@@ -15,8 +15,8 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
-from penstock.orchestrator.plans import Plans
 from penstock.stores.base import Intent, Stored, Stores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.topology import topology_of
 
 log = logging.getLogger("penstock.orchestrator")
@@ -46,7 +46,7 @@ Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 
 
 class Loader:
-    def __init__(self, stores: Stores, plans: Plans) -> None:
+    def __init__(self, stores: Stores, plans: PlanCache) -> None:
         self._hot = stores.hot
         self._cold = stores.cold
         self._plans = plans

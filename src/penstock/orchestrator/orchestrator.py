@@ -20,12 +20,12 @@ from penstock.orchestrator import balance
 from penstock.orchestrator.lease_term import LeaseTerm
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS, WorkerWatch
 from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.topology import topology_of
 from penstock.telemetry.metrics import Metrics
 
@@ -52,7 +52,7 @@ class Orchestrator:
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         stores: Stores,
-        plans: Plans,
+        plans: PlanCache,
         *,
         inline_max_bytes: int,
         sandbox: Sandbox | None = None,

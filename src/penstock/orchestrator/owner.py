@@ -33,13 +33,13 @@ from penstock.engine.transitions import fail_from_records
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader, PlanMissing
-from penstock.orchestrator.plans import Compiling, Plans
 from penstock.orchestrator.preparer import Preparer
 from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.plan_cache import Compiling, PlanCache
 from penstock.stores.topology import topology_of
 
 log = logging.getLogger("penstock.orchestrator")
@@ -96,7 +96,7 @@ class PartitionOwner:
         self,
         stores: Stores,
         lease: Lease,
-        plans: Plans,
+        plans: PlanCache,
         *,
         inline_max_bytes: int,
         sandbox: Sandbox,

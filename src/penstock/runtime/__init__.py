@@ -15,32 +15,37 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 
 - `engine`: orchestrator, worker and service in one process.
 - `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
-- `result`: the handle of an execution, and its result.
-- `roles`: one role per process.
+- `handle`: the handle of an execution.
+- `roles`: the roles orchestrator and worker, one per process.
+- `serving`: the roles with an API: the API alone, and everything in one process.
+- `background`: what each role runs beside its main loop, as one list per role.
 - `opening`: opens the stores that the roles share.
+- `http_server`: uvicorn on a socket, for the API.
 - `health`: what a role without an API answers about itself.
-- `retention`: deletes old executions while everything runs.
+- `retention`: deletes old executions and lines of the audit log while everything runs.
 """
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.runtime.result import ExecutionHandle, Result
+from penstock.runtime.handle import ExecutionHandle
 
 if TYPE_CHECKING:
     from penstock.runtime.engine import Engine
     from penstock.runtime.opening import handlers_of, open_scaled, service_over
     from penstock.runtime.roles import run_orchestrator, run_worker
     from penstock.runtime.running import arun, run, run_loop
+    from penstock.runtime.serving import run_all_in_one, run_api
 
 __all__ = [
     "Engine",
     "ExecutionHandle",
-    "Result",
     "arun",
     "handlers_of",
     "open_scaled",
     "run",
+    "run_all_in_one",
+    "run_api",
     "run_loop",
     "run_orchestrator",
     "run_worker",
@@ -53,6 +58,8 @@ _MODULES = {
     "handlers_of": "opening",
     "open_scaled": "opening",
     "run": "running",
+    "run_all_in_one": "serving",
+    "run_api": "serving",
     "run_loop": "running",
     "run_orchestrator": "roles",
     "run_worker": "roles",
@@ -61,7 +68,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a part when it is first used: a client has results too, and no engine."""
+    """Import a part when it is first used: a role needs no engine."""
     if name not in _MODULES:
         raise AttributeError(f"module 'penstock.runtime' has no attribute {name!r}")
     module = importlib.import_module(f"penstock.runtime.{_MODULES[name]}")

@@ -18,10 +18,8 @@ from penstock.engine.commands import Commands
 from penstock.errors import NotOpen, PenstockError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
-from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.view import history_view
-from penstock.runtime.result import ExecutionHandle, Result
-from penstock.runtime.retention import run_retention
+from penstock.runtime.background import engine_services, run_all
+from penstock.runtime.handle import ExecutionHandle
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
 from penstock.service.submissions import StartRequest
@@ -29,9 +27,12 @@ from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.handlers import register_handlers
 from penstock.stores.opening import open_stores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.topology import topology_of
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
+from penstock.views.executions import history_view
+from penstock.views.result import Result
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
 from penstock.worker.runtime import Worker
@@ -112,7 +113,8 @@ class Engine:
         self._given_sandbox = sandbox
         self.sandbox: Sandbox = sandbox or sandbox_of(self.settings)
         """Evaluates conditions and expressions that may be expensive."""
-        self._background: set[asyncio.Task[None]] = set()
+        self._looking: set[asyncio.Task[None]] = set()
+        """Reads of what may have changed before a new owner began."""
         self.is_open = False
         self._why_not_open = NOT_YET
         self.calls = 0
@@ -137,6 +139,9 @@ class Engine:
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self.stores.close)
             await self._start_parts()
+            undo.push_async_callback(self._stop_parts)
+            services = engine_services(self.stores, self.orchestrator, self.settings)
+            await undo.enter_async_context(run_all(services))
             self._closing = undo.pop_all()
         self.is_open = True
         return self
@@ -149,7 +154,7 @@ class Engine:
         self.registry = Registry([*built_in_handlers, *self._registry])
 
         # The only worker serves all queues that a workflow names.
-        self.plans = Plans(
+        self.plans = PlanCache(
             self.stores.cold,
             self._defaults,
             lambda plan: self.worker.serve(node.queue for node in plan.nodes),
@@ -194,28 +199,24 @@ class Engine:
             self.worker.guard_loop(self._address)
         self.worker.start()
 
-        if self.settings.retention_days:
-            forgetting = run_retention(
-                self.stores, self.settings.retention_days, lambda: 0 in self.orchestrator.owned
-            )
-            self._in_background(forgetting)
-
     async def __aexit__(self, *_: object) -> None:
         """Stop all parts; the store is closed even if that fails or is cancelled."""
         self.is_open = False
         self._why_not_open = CLOSED
         async with self._closing:
-            try:
-                await self._wait_for_calls()
-                await self._end_background()
-                await self.worker.stop()
-                await self.orchestrator.stop()
-            finally:
-                await self.sandbox.close()
-                await self.service.close()
+            await self._wait_for_calls()
 
-    async def _end_background(self) -> None:
-        tasks = list(self._background)
+    async def _stop_parts(self) -> None:
+        try:
+            await self._end_looking()
+            await self.worker.stop()
+            await self.orchestrator.stop()
+        finally:
+            await self.sandbox.close()
+            await self.service.close()
+
+    async def _end_looking(self) -> None:
+        tasks = list(self._looking)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -341,12 +342,9 @@ class Engine:
 
     def _look_again(self) -> None:
         """Read again what changed, because a new owner has begun."""
-        self._in_background(self.service.look_again())
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task = asyncio.get_running_loop().create_task(self.service.look_again())
+        self._looking.add(task)
+        task.add_done_callback(self._looking.discard)
 
     def _on_commit(
         self, plan: CommitPlan, _changes: Sequence[Commands], ended: Sequence[Ended]

@@ -9,12 +9,12 @@ from typing import TypeAlias
 from penstock.config import Settings, hide_password, is_redis
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError
-from penstock.orchestrator.plans import Plans
 from penstock.sandbox import Sandbox
 from penstock.service import Service
 from penstock.stores.base import Stores
 from penstock.stores.installed import is_shared
 from penstock.stores.opening import open_stores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.topology import topology_of
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
@@ -72,4 +72,4 @@ def handlers_of(settings: Settings, registry: Registry | None = None) -> Handler
 def service_over(stores: Stores, settings: Settings, registry: Registry | None = None) -> Service:
     """A service in a process that neither decides nor runs handlers."""
     handlers = handlers_of(settings, registry)
-    return Service(stores, Plans(stores.cold, handlers), settings, handlers, stores.commit_feed)
+    return Service(stores, PlanCache(stores.cold, handlers), settings, handlers, stores.commit_feed)

@@ -1,6 +1,7 @@
-"""Retention: executions that ended long ago, or were never triggered, are deleted online.
+"""Retention: what is older than it is to be stored is deleted online.
 
-One process does it: the one whose orchestrator owns partition 0.
+Executions that ended long ago, or were never triggered, are deleted by one process: the one whose
+orchestrator owns partition 0. Each API deletes lines of the audit log.
 """
 
 from __future__ import annotations
@@ -9,26 +10,29 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from penstock.config import Timing
 from penstock.errors import NotOpen, StoreError
 from penstock.stores.base import Stores
+from penstock.stores.cold import AuditLog
 
 log = logging.getLogger("penstock.runtime")
 
 FIRST_SECONDS = 60.0
-EVERY_SECONDS = Timing().retention_check_seconds
 DAY_SECONDS = 86400.0
+AUDIT_BATCH = 1000
 
 
 async def run_retention(
-    stores: Stores, days: float, is_mine: Callable[[], bool], *, each_seconds: float | None = None
+    stores: Stores, days: float, is_mine: Callable[[], bool], *, each_seconds: float
 ) -> None:
-    """Delete old executions, for ever; `is_mine` says whether to do it this time.
+    """Delete executions that are older than `days`, for ever. 0 days deletes nothing.
+
+    `is_mine` says whether to do it this time.
 
     By the store's clock, which ends were written by: a host whose own clock is ahead would delete
     too much.
     """
-    each_seconds = EVERY_SECONDS if each_seconds is None else each_seconds
+    if not days:
+        return
     await asyncio.sleep(min(FIRST_SECONDS, each_seconds))
     while True:
         if is_mine():
@@ -51,3 +55,23 @@ async def _delete_older_than(stores: Stores, days: float) -> None:
         return
     if count:
         log.info("deleted %d executions that are older than %g days", count, days)
+
+
+async def run_audit_retention(
+    store: AuditLog,
+    days: float,
+    now: Callable[[], float],
+    *,
+    each_seconds: float,
+) -> None:
+    """Delete audit lines that are older than `days`, for ever. 0 days deletes nothing."""
+    while days:
+        try:
+            deleted = AUDIT_BATCH
+            while deleted == AUDIT_BATCH:
+                deleted = await store.forget_audit(now() - days * DAY_SECONDS, AUDIT_BATCH)
+        except StoreError as error:
+            log.info("old lines of the audit log can't be deleted now: %s", error)
+        except Exception:
+            log.exception("old lines of the audit log can't be deleted")
+        await asyncio.sleep(each_seconds)

@@ -1,4 +1,7 @@
-"""The roles orchestrator and worker as processes, from their start to a clean stop."""
+"""The roles orchestrator and worker as processes, from their start to a clean stop.
+
+The roles with an API are in `serving`: these here need no web framework.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from contextlib import AsyncExitStack
 from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.plans import Plans
+from penstock.runtime.background import orchestrator_services, run_all
 from penstock.runtime.health import Health
 from penstock.runtime.opening import handlers_of, open_scaled, registry_of
-from penstock.runtime.retention import run_retention
 from penstock.sandbox import sandbox_of
 from penstock.stores.handlers import register_handlers
+from penstock.stores.plan_cache import LEARN_SECONDS, PlanCache
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.registry import Registry
 from penstock.worker.runtime import Worker
@@ -30,24 +33,26 @@ def _ignore(_name: str) -> None:
     pass
 
 
-async def run_orchestrator(
+async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
     settings: Settings,
     stop: asyncio.Event,
     *,
     registry: Registry | None = None,
     health: tuple[str, int] | None = None,
     on_ready: OnReady = _ignore,
+    learn_seconds: float = LEARN_SECONDS,
 ) -> None:
     """Run an orchestrator until `stop` is set, and then hand its partitions over at once.
 
     `registry` has handlers whose retries, timeouts and queues it should know before a worker has
-    registered them. `health` is the address for health checks and metrics.
+    registered them. `health` is the address for health checks and metrics. `learn_seconds`: how
+    often it reads the defaults of handlers again.
     """
     metrics = Metrics()
     timing = settings.timing
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
-        plans = Plans(stores.cold, handlers_of(settings, registry))
+        plans = PlanCache(stores.cold, handlers_of(settings, registry), learn_seconds=learn_seconds)
         sandbox = sandbox_of(settings)
         stack.push_async_callback(sandbox.close)
         orchestrator = Orchestrator(
@@ -64,15 +69,8 @@ async def run_orchestrator(
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         orchestrator.start()
         stack.push_async_callback(orchestrator.stop)
-        stack.callback(asyncio.create_task(plans.run_learning()).cancel)
-        if settings.retention_days:
-            purging = run_retention(
-                stores,
-                settings.retention_days,
-                lambda: 0 in orchestrator.owned,
-                each_seconds=timing.retention_check_seconds,
-            )
-            stack.callback(asyncio.create_task(purging).cancel)
+        services = orchestrator_services(stores, orchestrator, plans, settings)
+        await stack.enter_async_context(run_all(services))
 
         on_ready(orchestrator.name)
         await stop.wait()

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
 from penstock.runtime.engine import Engine
-from penstock.runtime.result import Result
+from penstock.views.result import Result
 
 Answer = TypeVar("Answer")
 

@@ -35,7 +35,6 @@ from contextlib import AbstractContextManager, nullcontext
 from penstock.config import Settings
 from penstock.definition.model import HandlerDefaults
 from penstock.orchestrator.owner import Ended
-from penstock.orchestrator.plans import Plans
 from penstock.sandbox import Sandbox, request_sandbox_of
 from penstock.service.backlog import Backlog
 from penstock.service.commit_subscription import CommitSubscription
@@ -51,6 +50,7 @@ from penstock.service.submissions import Submissions
 from penstock.service.workflows import Workflows
 from penstock.stores.base import CommitFeed, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import FeedEntry
 
 
@@ -60,7 +60,7 @@ class Service:
     def __init__(  # noqa: PLR0913 -- the parts that it is built of
         self,
         stores: Stores,
-        plans: Plans,
+        plans: PlanCache,
         settings: Settings,
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         commit_feed: CommitFeed | None = None,

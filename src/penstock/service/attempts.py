@@ -10,7 +10,7 @@ import msgspec
 from penstock.engine.commands import AttemptFailure, NodeRun, Transition
 from penstock.engine.reasons import Reason
 from penstock.engine.states import NodeState
-from penstock.orchestrator.view import error_view, time_text
+from penstock.views.executions import error_view, time_text
 
 
 class _Attempt(msgspec.Struct):

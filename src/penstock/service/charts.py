@@ -10,8 +10,8 @@ from typing import Any
 
 from penstock.engine.commands import NodeRun
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
-from penstock.orchestrator.view import time_text
 from penstock.stores.records import CountRow, Window
+from penstock.views.executions import time_text
 
 STATES = tuple(str(state) for state in ExecutionState)
 ENDS = tuple(str(state) for state in ExecutionState if state in EXECUTION_ENDS)

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from penstock.errors import Conflict, NotFound, PenstockError
-from penstock.orchestrator.view import error_view, time_text
 from penstock.service.executions import attempts_view
 from penstock.service.retries import Retries, RetryPlan
 from penstock.stores.base import Stores
 from penstock.stores.records import DeadLetterRow, DeadLetterSearch
+from penstock.views.executions import error_view, time_text
 
 
 class Retried:

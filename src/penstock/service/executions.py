@@ -14,24 +14,24 @@ from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.recovery import CONTROL_EVENTS
-from penstock.orchestrator.view import (
-    NOTHING,
-    bare_view,
-    error_view,
-    execution_view,
-    fetch_outputs,
-    time_text,
-    undecoded,
-)
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.waiting import Waiting
 from penstock.spelling import nearest_name
 from penstock.stores.base import ControlRequest, Stored, Stores
+from penstock.stores.blobs import fetch_outputs
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import ExecutionRow, FeedEntry, Search
+from penstock.views.executions import (
+    NOTHING,
+    bare_view,
+    error_view,
+    execution_view,
+    time_text,
+    undecoded,
+)
 
 READS_AT_ONCE_MAX = 16
 """Concurrent reads of executions whose end was seen."""
@@ -63,7 +63,7 @@ class Executions:
     def __init__(
         self,
         stores: Stores,
-        plans: Plans,
+        plans: PlanCache,
         subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
         dead_seconds: float = DEAD_SECONDS,
     ) -> None:

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import structs
 
 from penstock.engine.commands import DeadLetter
-from penstock.orchestrator.view import time_text
 from penstock.stores.cold import DeadLetters
 from penstock.stores.records import DeadLetterRow, DeadLetterSearch
+from penstock.views.executions import time_text
 
 SCANNED_MAX = 20_000
 BATCH = 500

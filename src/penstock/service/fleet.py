@@ -9,9 +9,9 @@ from typing import Any, Protocol, cast
 from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
-from penstock.orchestrator.view import time_text
 from penstock.service.waiting import Untaken, Waiting
 from penstock.stores.base import Stores
+from penstock.views.executions import time_text
 from penstock.worker.runtime import Worker
 
 TASKS_MAX = 100

@@ -9,8 +9,8 @@ from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import NodeRun
 from penstock.engine.state import Execution
 from penstock.engine.states import NodeState
-from penstock.orchestrator.view import last_error, time_text
 from penstock.stores.base import Stored
+from penstock.views.executions import last_error, time_text
 
 MESSAGE_CHARACTERS_MAX = 300
 """Characters of an error message in a graph: thousands of nodes may have failed."""

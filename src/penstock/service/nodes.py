@@ -11,11 +11,12 @@ from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.state import Execution
 from penstock.errors import NotFound
-from penstock.orchestrator.view import fetch_outputs, node_view, undecoded
 from penstock.service.attempts import attempts_of
 from penstock.service.executions import Executions, no_node
 from penstock.service.resolving import resolved_config
 from penstock.stores.base import Stored, Stores
+from penstock.stores.blobs import fetch_outputs
+from penstock.views.executions import node_view, undecoded
 
 
 class Nodes:

@@ -20,8 +20,8 @@ from penstock.engine.events import Blob, Value
 from penstock.engine.starting import Outputs, resolve
 from penstock.engine.state import Execution
 from penstock.engine.states import NODE_ENDS, NodeState
-from penstock.orchestrator.view import fetch_outputs
 from penstock.stores.base import BlobStore, Stored
+from penstock.stores.blobs import fetch_outputs
 
 CONFIG_BYTES_MAX = 256 * 1024
 SOURCE_BYTES_MAX = 6 * 1024 * 1024

@@ -18,10 +18,10 @@ from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.reasons import Reason
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
-from penstock.orchestrator.plans import Plans
 from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
 from penstock.stores.base import Intent, ReusedOutput, Stored, Stores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import DeadLetterSearch, Search
 
 __all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
@@ -43,7 +43,7 @@ class _PreparedRetry(NamedTuple):
 class Retries:
     """Retries of finished executions."""
 
-    def __init__(self, stores: Stores, plans: Plans, submissions: Submissions) -> None:
+    def __init__(self, stores: Stores, plans: PlanCache, submissions: Submissions) -> None:
         self._cold = stores.cold
         self._now = stores.hot.now
         self._plans = plans

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 from penstock.errors import SchemaMismatch
-from penstock.orchestrator.plans import Plans
-from penstock.orchestrator.view import time_text
 from penstock.service import charts
 from penstock.service.fleet import Fleet
 from penstock.service.node_times import NodeTimes
@@ -19,7 +17,9 @@ from penstock.service.sharing import Shared
 from penstock.service.workflows import Workflows
 from penstock.stores.base import Stored
 from penstock.stores.cold import ColdStore
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import Search
+from penstock.views.executions import time_text
 
 COUNTED_EXECUTIONS_MAX = 200_000
 """Executions of a window that are counted: the newest."""
@@ -41,7 +41,7 @@ class Statistics:
     """Statistics of a store and its workflows."""
 
     def __init__(
-        self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: Plans
+        self, cold: ColdStore, now: Callable[[], float], workflows: Workflows, plans: PlanCache
     ) -> None:
         self._cold = cold
         self._now = now

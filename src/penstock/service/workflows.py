@@ -22,9 +22,9 @@ from penstock.definition.plan import Compiled, Plan, compile_document
 from penstock.definition.problems import Problem
 from penstock.definition.read import content_hash, dump_document
 from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
-from penstock.orchestrator.plans import PLANS_BYTES_MAX, Plans
 from penstock.service.graphs import workflow_graph
 from penstock.stores.base import Stores, WorkflowVersion
+from penstock.stores.plan_cache import PLANS_BYTES_MAX, PlanCache
 from penstock.stores.records import Weights, WorkflowRow
 
 LATEST = "latest"
@@ -62,7 +62,7 @@ class Workflows:
     def __init__(
         self,
         stores: Stores,
-        plans: Plans,
+        plans: PlanCache,
         settings: Settings,
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
     ) -> None:

@@ -12,6 +12,7 @@ The protocols, and what all stores share:
 - `matching`: what the filters of a search mean.
 - `idempotency`: idempotency keys.
 - `handlers`: what handlers ask for, as stores keep it.
+- `plan_cache`: plans, compiled from the definitions of a cold store, and cached.
 - `task_keys`: the key of a task.
 - `topology`: how the stores of one address hang together.
 - `reports`: JSON of an ended execution that SQL can read.

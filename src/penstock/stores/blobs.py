@@ -9,11 +9,20 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from penstock.engine.events import Blob
+from penstock.engine.events import Blob, Value
 from penstock.errors import StoreError, StoreUnavailable
+from penstock.stores.base import BlobStore
+
+
+async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[str, bytes]:
+    """Outputs as JSON text, wherever they are stored."""
+    texts: dict[str, bytes] = {}
+    for node_id, value in outputs.items():
+        texts[node_id] = await blobs.get(value) if isinstance(value, Blob) else value
+    return texts
 
 
 class MemoryBlobs:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.tiering import (
     ColdStoreWentBack,
     Copy,
@@ -37,7 +37,7 @@ So many failures in a row are no coincidence.
 
 class ColdWriter:
     def __init__(
-        self, tiering: Tiering, owner: PartitionOwner, plans: Plans, metrics: Metrics
+        self, tiering: Tiering, owner: PartitionOwner, plans: PlanCache, metrics: Metrics
     ) -> None:
         self._hot = tiering.hot
         self._cold = tiering.cold

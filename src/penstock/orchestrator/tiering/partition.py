@@ -8,13 +8,13 @@ import contextlib
 from penstock.config import Timing
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.plans import Plans
 from penstock.orchestrator.tiering import rebuild
 from penstock.orchestrator.tiering.archiver import LOOK_SECONDS, Archiver
 from penstock.orchestrator.tiering.checkpointer import Checkpointer
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.tiering import CLAIM_SECONDS, Tiering
 from penstock.telemetry.metrics import Metrics
 
@@ -28,7 +28,7 @@ class PartitionTiering:
         stores: Stores,
         tiering: Tiering,
         owner: PartitionOwner,
-        plans: Plans,
+        plans: PlanCache,
         metrics: Metrics,
         *,
         timing: Timing | None = None,

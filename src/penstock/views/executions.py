@@ -10,9 +10,8 @@ import msgspec
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
-from penstock.engine.events import Blob, TaskError, Value
+from penstock.engine.events import TaskError
 from penstock.engine.states import NodeState
-from penstock.stores.base import BlobStore
 
 NOTHING: Mapping[str, Any] = {}
 UNDECODED_BYTES = 256 * 1024
@@ -22,14 +21,6 @@ def time_text(at: float | None) -> str | None:
     if at is None:
         return None
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[str, bytes]:
-    """Outputs as JSON text, wherever they are stored."""
-    texts: dict[str, bytes] = {}
-    for node_id, value in outputs.items():
-        texts[node_id] = await blobs.get(value) if isinstance(value, Blob) else value
-    return texts
 
 
 def undecoded(data: bytes) -> Any:

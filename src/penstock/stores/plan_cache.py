@@ -1,4 +1,4 @@
-"""Plans: compiled versions, cached by name and number.
+"""The plan cache: compiled versions of workflows, by name and number.
 
 A version never changes, but the defaults of its handlers can: retries, time-outs and queues that
 the document doesn't set are the handler's own, which workers report to the store when they start.
@@ -22,7 +22,7 @@ from penstock.errors import NotFound, StoreError
 from penstock.stores.base import WorkflowVersion
 from penstock.stores.cold import ColdStore
 
-log = logging.getLogger("penstock.orchestrator")
+log = logging.getLogger("penstock.stores")
 
 PLANS_MAX = 2000
 PLANS_BYTES_MAX = 8 * 1024 * 1024
@@ -31,6 +31,7 @@ PLANS_BYTES_MAX = 8 * 1024 * 1024
 A plan takes up to thirty times as much memory as its document.
 """
 LEARN_SECONDS = 5.0
+"""How often `run_learning` reads the defaults of handlers."""
 LARGE_BYTES = 8 * 1024
 """A document of this size is compiled in a thread: the loop has other things to do meanwhile."""
 SLOW_BYTES = 64 * 1024
@@ -40,7 +41,7 @@ SLOW_BYTES = 64 * 1024
 class Compiling(Exception):
     """The plan is being compiled.
 
-    Once `task` has ended, `Plans.get` answers at once or raises what went wrong.
+    Once `task` has ended, `PlanCache.get` answers at once or raises what went wrong.
     """
 
     def __init__(self, task: asyncio.Task[Plan]) -> None:
@@ -58,12 +59,16 @@ class _CachedPlan(NamedTuple):
     """The version as the cold store had it; None if it was compiled elsewhere."""
 
 
-class Plans:
+class PlanCache:
+    """Plans of the versions in a cold store, compiled when they are first needed."""
+
     def __init__(
         self,
         cold: ColdStore,
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         on_new: Callable[[Plan], None] | None = None,
+        *,
+        learn_seconds: float = LEARN_SECONDS,
     ) -> None:
         """`handlers` answers the defaults of the handlers that this process has.
 
@@ -72,6 +77,7 @@ class Plans:
         self._cold = cold
         self._handlers = handlers
         self._on_new = on_new
+        self._learn_seconds = learn_seconds
         self._plans: dict[tuple[str, int], _CachedPlan] = {}
         self._bytes = 0
         self._large = asyncio.Lock()
@@ -110,7 +116,8 @@ class Plans:
         if dropped is not None:
             self._bytes -= dropped.size
 
-    def known(self, name: str, version: int) -> Plan | None:
+    def cached(self, name: str, version: int) -> Plan | None:
+        """A plan if it is in memory, without asking the store."""
         cached = self._plans.get((name, version))
         return None if cached is None else cached.plan
 
@@ -123,11 +130,11 @@ class Plans:
         return None if cached is None else cached.stored
 
     async def get(self, name: str, version: int) -> Plan | None:
-        return self.known(name, version) or await self._compile(name, version)
+        return self.cached(name, version) or await self._compile(name, version)
 
     async def need_soon(self, name: str, version: int) -> Plan:
         """A plan, as `need`; raises `Compiling` if it takes so long that others shouldn't wait."""
-        plan = self.known(name, version)
+        plan = self.cached(name, version)
         if plan is not None:
             return plan
 
@@ -146,7 +153,7 @@ class Plans:
 
     async def need(self, name: str, version: int) -> Plan:
         """A plan, as `get`. Raises `NotFound`."""
-        plan = self.known(name, version) or await self.get(name, version)
+        plan = self.cached(name, version) or await self.get(name, version)
         if plan is None:
             workflow = f"{name}@{version}"
             raise NotFound(f"there is no workflow {workflow!r} in this store")
@@ -158,7 +165,7 @@ class Plans:
         Nothing waits for it: while the store is away, plans stay as they are.
         """
         while True:
-            await asyncio.sleep(LEARN_SECONDS)
+            await asyncio.sleep(self._learn_seconds)
             try:
                 await self.learn()
             except StoreError as error:

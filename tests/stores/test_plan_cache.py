@@ -10,9 +10,9 @@ import pytest
 from penstock.definition.model import HandlerDefaults, Retry
 from penstock.definition.plan import Plan, compile_document
 from penstock.errors import StoreUnavailable
-from penstock.orchestrator import plans as module
-from penstock.orchestrator.plans import Plans
+from penstock.stores import plan_cache as module
 from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from tests.waiting import until
 
 GPU = HandlerDefaults(Retry(max_attempts=7), 12.0, "gpu")
@@ -26,7 +26,7 @@ def document(handler: str, **fields: Any) -> dict[str, Any]:
 class Desk:
     def __init__(self, **known_here: HandlerDefaults) -> None:
         self.cold: Any = MemoryStores(lambda: 1000.0).cold
-        self.plans = Plans(self.cold, lambda: known_here)
+        self.plans = PlanCache(self.cold, lambda: known_here, learn_seconds=0.0)
 
     async def put(self, handler: str, **fields: Any) -> None:
         text = json.dumps(document(handler, **fields)).encode()
@@ -118,11 +118,11 @@ def test_plans_of_large_documents_make_room_for_each_other(monkeypatch: pytest.M
             large = compile_document(document(name), allow_unknown_handlers=True).plan
             large.version = 1
             desk.plans.put(large, 2000)
-            assert desk.plans.known(name, 1) is large  # however large it is
-        assert desk.plans.known("other", 1) is None
-        assert desk.plans.known("large-1", 1) is None
+            assert desk.plans.cached(name, 1) is large  # however large it is
+        assert desk.plans.cached("other", 1) is None
+        assert desk.plans.cached("large-1", 1) is None
         assert await desk.plan("other") is not small
-        assert desk.plans.known("large-2", 1) is None
+        assert desk.plans.cached("large-2", 1) is None
 
     at_a_desk(scenario)
 
@@ -142,11 +142,7 @@ def test_a_plan_that_was_compiled_elsewhere_is_looked_at_once() -> None:
     at_a_desk(scenario)
 
 
-def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "LEARN_SECONDS", 0.0)
-
+def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards() -> None:
     async def scenario(desk: Desk) -> None:
         old = await desk.plan("resize")
         await desk.cold.remember_handlers({"resize": GPU})
