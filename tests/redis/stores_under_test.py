@@ -10,10 +10,10 @@ from penstock.contract.facts import HOUR, queued, started, task
 from penstock.engine.commands import Commands, Task
 from penstock.stores.base import Lease
 from penstock.stores.commit_plan import plan_commit
+from penstock.stores.redis.connection import Server
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
-from penstock.stores.redis.server import Server
 from tests.servers import redis_url
 
 NAME = "execution-1"

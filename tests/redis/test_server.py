@@ -13,10 +13,12 @@ from penstock.contract.facts import started
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
 from penstock.stores.redis import keys
-from penstock.stores.redis.address import parse
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
-from penstock.stores.redis.server import SILENT_SECONDS, Server, check_version
-from penstock.stores.redis.wire import TRIES, Broken, Link, error_of
+from penstock.stores.redis.connection import Link, Server
+from penstock.stores.redis.connection.address import parse
+from penstock.stores.redis.connection.errors import Broken, error_of
+from penstock.stores.redis.connection.link import TRIES
+from penstock.stores.redis.connection.server import SILENT_SECONDS, check_version
 from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 from tests.servers import redis_server, redis_url
 from tests.waiting import let_others_run, until
@@ -167,7 +169,7 @@ def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
 def _is_open_later(stores: StoresUnderTest, monkeypatch: pytest.MonkeyPatch) -> bool:
     later = time.monotonic() + 2 * SILENT_SECONDS
     with monkeypatch.context() as patched:
-        patched.setattr("penstock.stores.redis.server.time.monotonic", lambda: later)
+        patched.setattr("penstock.stores.redis.connection.server.time.monotonic", lambda: later)
         return not _is_refused(stores)
 
 

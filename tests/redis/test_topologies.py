@@ -8,9 +8,8 @@ import asyncio
 import pytest
 
 from penstock.errors import SettingsError, StoreUnavailable
-from penstock.stores.redis.address import Address, parse
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
+from penstock.stores.redis.connection import Link, Server
+from penstock.stores.redis.connection.address import Address, parse
 from tests.redis.topologies import client_of, doctor_finds, limit_is_shared, serves, watched_redis
 from tests.servers import redis_server
 from tests.waiting import until

@@ -30,10 +30,10 @@ from penstock.stores.records import (
 )
 from penstock.stores.redis import keys
 from penstock.stores.redis.commit_feed import RedisCommitFeed
+from penstock.stores.redis.connection import Server
 from penstock.stores.redis.hot import RedisHotStore, stored_of
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
-from penstock.stores.redis.server import Server
 from penstock.stores.tiering import Copy, last_record, summary_from
 
 log = logging.getLogger("penstock.stores")

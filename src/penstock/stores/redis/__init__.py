@@ -1,16 +1,6 @@
 """The hot store on Redis or Valkey. `docs/design.md` has the layout of the keys.
 
-The connection:
-
-- `address`: from a URL to where and how to connect.
-- `sentinels`: where the master is, as Sentinels know it.
-- `wire`: one connection.
-- `server`: the connections of a store, its clock, whether it is there.
-- `clients`: redis-py's clients, for what isn't worth a connection of our own kind.
-- `scripts`: the `.lua` files; they check first, write after and decide nothing.
-
-The store:
-
+- `connection`: how Redis is reached, and why not with redis-py's clients.
 - `keys`: names of keys.
 - `hot`: executions, inboxes, timers, leases.
 - `commits`: a commit plan as the arguments of `commit.lua`.

@@ -16,9 +16,8 @@ from penstock.engine.commands import Transition
 from penstock.stores.records import FeedEntry, FeedGap
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
+from penstock.stores.redis.connection import Link, Server
 from penstock.stores.redis.malformed import dropped
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
 
 BLOCK_SECONDS = 5.0
 MARGIN_SECONDS = 5.0

@@ -13,8 +13,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.errors import StoreError
 from penstock.stores.base import Offer
 from penstock.stores.redis import keys
-from penstock.stores.redis.scripts import script
-from penstock.stores.redis.server import Server
+from penstock.stores.redis.connection import Server, script
 
 TASKS_BYTES_MAX = 1024 * 1024
 """Bytes of claimed tasks that are read of one partition: their configs may be large."""

@@ -20,11 +20,9 @@ from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.partial import record_of
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FeedSize, arguments_of
+from penstock.stores.redis.connection import Link, Server, script
 from penstock.stores.redis.entries import Entries
 from penstock.stores.redis.inbox import ENTRY_EVENTS_MAX, SCHEMA, end_of, events_of, read_after
-from penstock.stores.redis.scripts import script
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
 
 BLOCK_MARGIN_SECONDS = 5.0
 READ_EXECUTIONS = 1000

@@ -10,9 +10,8 @@ import msgspec
 
 from penstock.stores.base import Lease
 from penstock.stores.redis import keys
+from penstock.stores.redis.connection import Server, script
 from penstock.stores.redis.hot import RedisHotStore
-from penstock.stores.redis.scripts import script
-from penstock.stores.redis.server import Server
 from penstock.stores.tiering import Outgoing
 
 PORTION = 200

@@ -13,8 +13,7 @@ from typing import Any
 
 from penstock.stores.base import partition_of
 from penstock.stores.redis import keys
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
+from penstock.stores.redis.connection import Link, Server
 from penstock.stores.task_keys import Key
 
 EXPIRY_SECONDS = 60

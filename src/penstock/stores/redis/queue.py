@@ -24,13 +24,11 @@ from penstock.errors import StoreError
 from penstock.stores import codec
 from penstock.stores.base import Backlog, Offer, WaitingTask
 from penstock.stores.redis import keys
+from penstock.stores.redis.connection import Refused, Server, script
 from penstock.stores.redis.entries import task_key
 from penstock.stores.redis.fleet import about_worker, worker_details, worker_offers
 from penstock.stores.redis.live_logs import RedisLiveLogs
-from penstock.stores.redis.scripts import script
-from penstock.stores.redis.server import Server
 from penstock.stores.redis.waking import Waker
-from penstock.stores.redis.wire import Refused
 from penstock.stores.task_keys import Key, key_of
 
 PORTION = 400

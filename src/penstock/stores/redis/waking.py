@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.stores.redis import keys
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
+from penstock.stores.redis.connection import Link, Server
 
 BLOCK_SECONDS = 4.0
 """After so long a worker looks into all partitions, so that a lost wake-up costs at most 5 s."""

@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Sequence
 
 from penstock.errors import StoreError, StoreUnavailable
-from penstock.stores.redis.address import Address, Endpoints
-from penstock.stores.redis.wire import Link
+from penstock.stores.redis.connection.address import Address, Endpoints
+from penstock.stores.redis.connection.link import Link
 
 ANSWER_SECONDS = 1.0
 

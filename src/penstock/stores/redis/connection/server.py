@@ -17,9 +17,10 @@ from redis.crc import key_slot
 
 from penstock.errors import SettingsError, StoreError, StoreUnavailable
 from penstock.stores.redis import keys
-from penstock.stores.redis.address import parse
-from penstock.stores.redis.sentinels import Sentinels
-from penstock.stores.redis.wire import Link, NotNow
+from penstock.stores.redis.connection.address import parse
+from penstock.stores.redis.connection.errors import NotNow
+from penstock.stores.redis.connection.link import Link
+from penstock.stores.redis.connection.sentinels import Sentinels
 
 log = logging.getLogger("penstock.stores")
 
