@@ -18,7 +18,8 @@ from penstock.stores.redis.connection import Link, Server
 from penstock.stores.redis.connection.address import parse
 from penstock.stores.redis.connection.errors import Broken, error_of
 from penstock.stores.redis.connection.link import TRIES
-from penstock.stores.redis.connection.server import SILENT_SECONDS, check_version
+from penstock.stores.redis.connection.server import check_version
+from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 from tests.servers import redis_server, redis_url
 from tests.waiting import let_others_run, until
@@ -140,9 +141,17 @@ def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> Non
     _alone(body)
 
 
-def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+class SettableClock:
+    """The monotonic clock, which a test may put forward."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead_seconds
+
+
+def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked() -> None:
     """A process that stood still for a while has nothing to blame its server for.
 
     That happens on a busy machine.
@@ -150,11 +159,13 @@ def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
     with redis_server() as server:
 
         async def scenario() -> None:
-            async with open_stores(server.url) as stores:
+            clock = SettableClock()
+            timing = RedisTiming(silent_seconds=0.5)
+            async with open_stores(server.url, timing=timing, clock=clock) as stores:
                 # the moment at which the store was opened may be one at which a question is on its
                 # way
                 await until(
-                    lambda: _is_open_later(stores, monkeypatch),
+                    lambda: _is_open_later(stores, clock),
                     "no question to be without an answer",
                 )
                 os.kill(server.pid, signal.SIGSTOP)
@@ -166,11 +177,12 @@ def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
         asyncio.run(scenario())
 
 
-def _is_open_later(stores: StoresUnderTest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    later = time.monotonic() + 2 * SILENT_SECONDS
-    with monkeypatch.context() as patched:
-        patched.setattr("penstock.stores.redis.connection.server.time.monotonic", lambda: later)
+def _is_open_later(stores: StoresUnderTest, clock: SettableClock) -> bool:
+    clock.ahead_seconds = 3600.0
+    try:
         return not _is_refused(stores)
+    finally:
+        clock.ahead_seconds = 0.0
 
 
 def _is_refused(stores: StoresUnderTest) -> bool:
@@ -222,7 +234,8 @@ def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(
 
     async def scenario() -> None:
         url = redis_url()
-        link, other = Link(parse(url).servers[0]), Link(parse(url).servers[0])
+        link = Link(parse(url).servers[0], DEFAULT_TIMING)
+        other = Link(parse(url).servers[0], DEFAULT_TIMING)
         mine = await link.call("CLIENT", "ID")
         call = link.ask if changes_nothing else link.call
         waiting = asyncio.create_task(call("BLPOP", "list", 60, seconds=60))
@@ -243,7 +256,8 @@ def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(
 
 def test_a_connection_that_breaks_again_and_again_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        link, calls = Link(parse(redis_url()).servers[0]), []
+        link = Link(parse(redis_url()).servers[0], DEFAULT_TIMING)
+        calls: list[object] = []
 
         async def broken(*arguments: object, **_: object) -> None:
             calls.append(arguments)

@@ -13,7 +13,12 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.base import BlobStore, ControlRequest, Stored, check_controllable, partition_of
-from penstock.stores.object_blobs import ObjectBlobs, is_object_store
+from penstock.stores.object_blobs import (
+    DEFAULT_BLOB_TIMING,
+    ObjectBlobs,
+    ObjectBlobTiming,
+    is_object_store,
+)
 from penstock.stores.partial import history_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
@@ -34,6 +39,7 @@ from penstock.stores.redis.connection import Server
 from penstock.stores.redis.hot import RedisHotStore, stored_of
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
+from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 from penstock.stores.tiering import Copy, last_record, summary_from
 
 log = logging.getLogger("penstock.stores")
@@ -195,15 +201,21 @@ class ScaledStores:
     commit_feed: RedisCommitFeed
     tiering: ScaledTiering
 
-    def __init__(self, store: str, settings: Settings) -> None:
+    def __init__(
+        self,
+        store: str,
+        settings: Settings,
+        redis_timing: RedisTiming = DEFAULT_TIMING,
+        blob_timing: ObjectBlobTiming = DEFAULT_BLOB_TIMING,
+    ) -> None:
         if settings.database is None:
             raise SettingsError(
                 f"the store {hide_password(store)} needs a PostgreSQL beside it: "
                 "set PENSTOCK_DATABASE=postgresql://…"
             )
-        self.server = Server(store)
+        self.server = Server(store, redis_timing)
         self._heartbeat_seconds = settings.heartbeat_seconds
-        self.objects = _objects(settings.blobs)
+        self.objects = _objects(settings.blobs, blob_timing)
         self.cold = ScaledColdStore(
             settings.database, partitions=settings.partitions, objects=self.objects
         )
@@ -260,7 +272,7 @@ class ScaledStores:
         await self.cold.close()
 
 
-def _objects(blobs: str | None) -> ObjectBlobs | None:
+def _objects(blobs: str | None, timing: ObjectBlobTiming) -> ObjectBlobs | None:
     """The object store that PENSTOCK_BLOBS names; None if large values are in PostgreSQL."""
     if blobs is None:
         return None
@@ -270,4 +282,4 @@ def _objects(blobs: str | None) -> ObjectBlobs | None:
             "with Redis, large values are in PostgreSQL (leave it out) "
             "or in an object store (s3://bucket/folder)"
         )
-    return ObjectBlobs(blobs)
+    return ObjectBlobs(blobs, timing)

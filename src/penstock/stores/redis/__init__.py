@@ -2,6 +2,7 @@
 
 - `connection`: how Redis is reached, and why not with redis-py's clients.
 - `keys`: names of keys.
+- `timing`: how long what may take, and how often things are done.
 - `hot`: executions, inboxes, timers, leases.
 - `commits`: a commit plan as the arguments of `commit.lua`.
 - `inbox`: positions in an inbox, and what its entries hold.

@@ -17,10 +17,8 @@ from penstock.stores.records import FeedEntry, FeedGap
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
 from penstock.stores.redis.connection import Link, Server
-from penstock.stores.redis.malformed import dropped
+from penstock.stores.redis.malformed import DroppedEntries
 
-BLOCK_SECONDS = 5.0
-MARGIN_SECONDS = 5.0
 SUBSCRIPTION_ENTRIES = 200
 PAGE_ENTRIES = 8
 RESTS_MAX = 64
@@ -41,6 +39,7 @@ class RedisCommitFeed:
 
         A commit may have hundreds of parts.
         """
+        self._dropped = DroppedEntries(server.timing.dropped_line_seconds)
 
     async def commits_end(self) -> tuple[int, ...]:
         calls = [self._begin(partition) for partition in range(self._partitions)]
@@ -88,7 +87,7 @@ class RedisCommitFeed:
 
             feed_entries = [
                 feed_entry
-                for feed_entry in _feed_entries(partition, entries)
+                for feed_entry in self._decode(partition, entries)
                 if feed_entry.position > after
             ]
             if feed_entries or len(entries) < PAGE_ENTRIES:
@@ -141,11 +140,13 @@ class RedisCommitFeed:
         self, link: Link, partitions: Sequence[int], numbers: dict[int, int]
     ) -> list[FeedEntry]:
         count = ("COUNT", SUBSCRIPTION_ENTRIES)
-        block = ("BLOCK", round(BLOCK_SECONDS * 1000))
+        timing = self._server.timing
+        block = ("BLOCK", round(timing.feed_seconds * 1000))
         streams = [keys.commit_feed(partition) for partition in partitions]
         after = [f"{numbers[partition]}-1" for partition in partitions]
         call = ("XREAD", *count, *block, "STREAMS", *streams, *after)
-        reply = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        seconds_max = timing.feed_seconds + timing.block_margin_seconds
+        reply = await link.ask(*call, seconds=seconds_max)
 
         partition_by_key = {key.encode(): p for key, p in zip(streams, partitions, strict=True)}
         feed_entries: list[FeedEntry] = []
@@ -154,7 +155,7 @@ class RedisCommitFeed:
             if _before(entries[0]) > _end(numbers[partition]):
                 raise FeedGap("some commits were trimmed before they were read")
             numbers[partition] = _number(entries[-1])
-            feed_entries += _feed_entries(partition, entries)
+            feed_entries += self._decode(partition, entries)
         return feed_entries
 
     async def _newest(self, partition: int) -> int:
@@ -163,6 +164,18 @@ class RedisCommitFeed:
             "XREVRANGE", keys.commit_feed(partition), "+", "-", "COUNT", 1
         )
         return _number(newest[0]) if newest else 0
+
+    def _decode(self, partition: int, entries: Sequence[StreamEntry]) -> Iterator[FeedEntry]:
+        """What entries hold. One that can't be read is dropped."""
+        for entry in entries:
+            first = _number(entry) * SLOTS
+            try:
+                recorded = _lines.decode(entry[1][1])
+            except (msgspec.DecodeError, IndexError) as error:
+                self._dropped.add("an entry of the feed of commits", error)
+                continue
+            for index, (execution_id, lines) in enumerate(recorded):
+                yield FeedEntry(first + index, execution_id, lines, partition)
 
 
 def _number(entry: StreamEntry) -> int:
@@ -179,16 +192,4 @@ def _before(entry: StreamEntry) -> int:
     try:
         return int(entry[1][3])
     except (IndexError, ValueError):
-        return 0  # not ours; `_feed_entries` drops it
-
-
-def _feed_entries(partition: int, entries: Sequence[StreamEntry]) -> Iterator[FeedEntry]:
-    for entry in entries:
-        first = _number(entry) * SLOTS
-        try:
-            recorded = _lines.decode(entry[1][1])
-        except (msgspec.DecodeError, IndexError) as error:
-            dropped.add("an entry of the feed of commits", error)
-            continue
-        for index, (execution_id, lines) in enumerate(recorded):
-            yield FeedEntry(first + index, execution_id, lines, partition)
+        return 0  # not ours; `_decode` drops it

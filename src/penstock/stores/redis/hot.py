@@ -23,12 +23,12 @@ from penstock.stores.redis.commits import FeedSize, arguments_of
 from penstock.stores.redis.connection import Link, Server, script
 from penstock.stores.redis.entries import Entries
 from penstock.stores.redis.inbox import ENTRY_EVENTS_MAX, SCHEMA, end_of, events_of, read_after
+from penstock.stores.redis.malformed import DroppedEntries
 
-BLOCK_MARGIN_SECONDS = 5.0
 READ_EXECUTIONS = 1000
 """Executions in one call: Lua's stack is limited."""
 READ_BYTES = 1 << 20
-"""Bytes of changes in one call, about: Redis serves nobody else meanwhile."""
+"""Bytes of changes in one call: Redis serves nobody else meanwhile."""
 READ_ENTRIES = 128
 """Inbox entries in one call, at most; each may hold hundreds of events."""
 TASK_ENDS = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
@@ -37,8 +37,10 @@ TASK_ENDS = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
 class RedisHotStore:
     tasks_are_durable = True
 
-    def __init__(self, server: Server, partitions: int) -> None:
+    def __init__(self, server: Server, partitions: int, read_bytes: int = READ_BYTES) -> None:
+        """`read_bytes`: about how many bytes of changes are read in one call."""
         self._server = server
+        self._read_bytes = read_bytes
         self.partitions = server.partitions = partitions
         self.entries = {partition: Entries(server, partition) for partition in range(partitions)}
         self._feeds = {partition: FeedSize() for partition in range(partitions)}
@@ -53,6 +55,7 @@ class RedisHotStore:
 
         An entry of which only some events were handled can't be trimmed, so it is read again.
         """
+        self._dropped = DroppedEntries(server.timing.dropped_line_seconds)
 
     def now(self) -> float:
         return self._server.now()
@@ -126,7 +129,7 @@ class RedisHotStore:
     ) -> list[tuple[int, AnyEvent]]:
         while True:
             entries = await self._read_entries(partition, after, limit, timeout_seconds)
-            events = list(events_of(entries, after))
+            events = list(events_of(entries, after, self._dropped))
             if events or not entries:
                 return events
             # nothing in these entries can be read: without a step forward they would come for ever
@@ -142,7 +145,8 @@ class RedisHotStore:
         else:
             block = ("BLOCK", max(1, _milliseconds(timeout_seconds)))
             call = (*count, *block, *streams)
-            reply = await self._wait(partition, call, timeout_seconds + BLOCK_MARGIN_SECONDS)
+            seconds_max = timeout_seconds + self._server.timing.block_margin_seconds
+            reply = await self._wait(partition, call, seconds_max)
         return reply[0][1] if reply else []
 
     async def _wait(self, partition: int, call: tuple[Any, ...], seconds: float) -> Any:
@@ -180,7 +184,7 @@ class RedisHotStore:
         for partition, partition_ids in self._by_partition(execution_ids):
             first = 0
             while portion := partition_ids[first : first + READ_EXECUTIONS]:
-                lists = await self._ask("read", partition, "changes", READ_BYTES, *portion)
+                lists = await self._ask("read", partition, "changes", self._read_bytes, *portion)
                 # the script stops when it has read enough bytes: then there are fewer lists
                 answers = zip(portion, lists, strict=False)
                 by_execution.update((id_, changes) for id_, changes in answers if changes)

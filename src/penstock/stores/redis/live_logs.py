@@ -16,7 +16,6 @@ from penstock.stores.redis import keys
 from penstock.stores.redis.connection import Link, Server
 from penstock.stores.task_keys import Key
 
-EXPIRY_SECONDS = 60
 LogCall = tuple[Key, str, tuple[Any, ...]]
 """A task's key, a command for its log, and the command's arguments behind the log's key."""
 
@@ -32,11 +31,12 @@ class RedisLiveLogs:
         Raises `StoreUnavailable` also if Redis is nearly full: the rest of its memory is for
         outcomes.
         """
+        expiry_seconds = self._server.timing.live_log_seconds
         removals: list[LogCall] = []
         writes: list[LogCall] = []
         for key, text in texts.items():
             if text:
-                writes.append((key, "SET", (text, "EX", EXPIRY_SECONDS)))
+                writes.append((key, "SET", (text, "EX", expiry_seconds)))
             else:
                 removals.append((key, "UNLINK", ()))
 

@@ -14,10 +14,6 @@ from typing import Any
 from penstock.stores.redis import keys
 from penstock.stores.redis.connection import Link, Server
 
-BLOCK_SECONDS = 4.0
-"""After so long a worker looks into all partitions, so that a lost wake-up costs at most 5 s."""
-MARGIN_SECONDS = 5.0
-
 
 class Waker:
     def __init__(self, server: Server) -> None:
@@ -86,11 +82,13 @@ class Waker:
         self._links[index] = self._server.blocking(self._groups[index][0])
 
     async def _read(self, link: Link, partitions: Sequence[int]) -> None:
-        block = ("BLOCK", round(BLOCK_SECONDS * 1000))
+        timing = self._server.timing
+        block = ("BLOCK", round(timing.wake_up_seconds * 1000))
         streams = [keys.wake(partition) for partition in partitions]
         after = [self._seen[partition] for partition in partitions]
         call = ("XREAD", *block, "STREAMS", *streams, *after)
-        reply = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        seconds_max = timing.wake_up_seconds + timing.block_margin_seconds
+        reply = await link.ask(*call, seconds=seconds_max)
         if not reply:
             self._wake_up(partitions)
             return

@@ -30,7 +30,8 @@ rate limit and for `penstock doctor` (`clients`), whose calls are few, and for r
   are three exceptions, which callers treat differently.
 
 Of the rest of the store it knows only the names of keys, which say where in a cluster a partition
-is. The rest of the store imports only the names in `__all__`.
+is, and the periods (`stores.redis.timing`). The rest of the store imports only the names in
+`__all__`.
 
 - `address`: from a URL to where and how to connect.
 - `sentinels`: where the master is, as Sentinels know it.

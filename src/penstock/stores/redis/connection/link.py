@@ -10,14 +10,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.redis.connection.address import Address
 from penstock.stores.redis.connection.errors import Broken, NotNow
-from penstock.stores.redis.connection.wire import CALL_SECONDS, Wire
+from penstock.stores.redis.connection.wire import Wire
+from penstock.stores.redis.timing import RedisTiming
 
-CONNECT_SECONDS = 5.0
 TRIES = 5
 """How often a repeatable call is made, on connections that break."""
 T = TypeVar("T")
@@ -28,12 +29,13 @@ Locate: TypeAlias = "Callable[[], Awaitable[Address]]"
 class Link:
     """A connection that is made again after it broke."""
 
-    def __init__(self, address: Address, locate: Locate | None = None) -> None:
+    def __init__(self, address: Address, timing: RedisTiming, locate: Locate | None = None) -> None:
         """`locate` answers the master's address. It is called before each connection.
 
         `address` is then its last answer.
         """
         self.address = address
+        self._timing = timing
         self._locate = locate
         self._wire: Wire | None = None
         self._connecting: asyncio.Task[Wire] | None = None
@@ -46,14 +48,14 @@ class Link:
 
     def twin(self) -> Link:
         """Another connection to the same server."""
-        return Link(self.address, self._locate)
+        return Link(self.address, self._timing, self._locate)
 
     def abort(self) -> None:
         """End the connection; the next call makes a new one."""
         if self._wire is not None:
             self._wire.abort()
 
-    async def call(self, *arguments: Any, seconds: float = CALL_SECONDS) -> Any:
+    async def call(self, *arguments: Any, seconds: float | None = None) -> Any:
         wire = self._wire
         if wire is None or not wire.is_open:
             wire = await self._connect()
@@ -65,7 +67,7 @@ class Link:
                 wire.abort()
             raise
 
-    async def ask(self, *arguments: Any, seconds: float = CALL_SECONDS) -> Any:
+    async def ask(self, *arguments: Any, seconds: float | None = None) -> Any:
         """Make a call that changes nothing, and make it again if the connection broke.
 
         Another call on the same connection may be why it broke.
@@ -104,10 +106,10 @@ class Link:
 
     async def _open(self) -> Wire:
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(self._timing.connect_seconds):
                 if self._locate is not None:
                     self.address = await self._locate()
-                wire = await _retry_broken(lambda: _open_wire(self.address))
+                wire = await _retry_broken(lambda: _open_wire(self.address, self._timing))
                 if self._locate is not None:
                     await _check_master(wire)
         except (OSError, TimeoutError, StoreError) as error:
@@ -147,12 +149,15 @@ async def _check_master(wire: Wire) -> None:
         raise StoreUnavailable(f"it is a {role[0].decode()}, not the master")
 
 
-async def _open_wire(address: Address) -> Wire:
+async def _open_wire(address: Address, timing: RedisTiming) -> Wire:
     loop = asyncio.get_running_loop()
+    make_wire = partial(Wire, timing)
     if address.path:
-        _, wire = await loop.create_unix_connection(Wire, address.path)
+        _, wire = await loop.create_unix_connection(make_wire, address.path)
     else:
-        _, wire = await loop.create_connection(Wire, address.host, address.port, ssl=address.tls)
+        _, wire = await loop.create_connection(
+            make_wire, address.host, address.port, ssl=address.tls
+        )
     try:
         for greeting in address.greetings():
             await wire.call(*greeting)

@@ -15,15 +15,14 @@ import hiredis
 
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.stores.redis.connection.errors import Broken, error_of
+from penstock.stores.redis.timing import RedisTiming
 
-CALL_SECONDS = 10.0
-"""A server that takes longer for an answer counts as away."""
-WATCH_SECONDS = 1.0
 _NOTHING = object()
 
 
 class Wire(asyncio.Protocol):
-    def __init__(self) -> None:
+    def __init__(self, timing: RedisTiming) -> None:
+        self._timing = timing
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=error_of, notEnoughData=_NOTHING)
         self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
@@ -36,9 +35,12 @@ class Wire(asyncio.Protocol):
     def connection_made(self, transport: Any) -> None:
         self._transport = transport
         self.is_open = True
-        self._watch = self._loop.call_later(WATCH_SECONDS, self._check_late)
+        self._watch = self._loop.call_later(self._timing.watch_seconds, self._check_late)
 
-    def call(self, *arguments: Any, seconds: float = CALL_SECONDS) -> asyncio.Future[Any]:
+    def call(self, *arguments: Any, seconds: float | None = None) -> asyncio.Future[Any]:
+        """Send a call; its reply, or the exception for it, is the future's result."""
+        if seconds is None:
+            seconds = self._timing.call_seconds
         future = self._loop.create_future()
         if not self.is_open or self._transport is None:
             _fail(future, StoreUnavailable("the connection to Redis is closed"))
@@ -90,7 +92,7 @@ class Wire(asyncio.Protocol):
             self._is_silent = True
             self.abort()
         else:
-            self._watch = self._loop.call_later(WATCH_SECONDS, self._check_late)
+            self._watch = self._loop.call_later(self._timing.watch_seconds, self._check_late)
 
 
 def _fail(future: asyncio.Future[Any], error: StoreError) -> None:
