@@ -12,6 +12,7 @@ from penstock.engine.commands import Commands, Task
 from penstock.stores.base import Lease
 from penstock.stores.commit_plan import plan_commit
 from penstock.stores.redis.connection import Server
+from penstock.stores.redis.fleet import RedisFleet
 from penstock.stores.redis.hot import READ_BYTES, RedisHotStore
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
@@ -35,6 +36,7 @@ class StoresUnderTest:
         self.hot = RedisHotStore(self.server, 1, read_bytes)
         self.queue = RedisTaskQueue(self.server, 1)
         self.tier = RedisHotTier(self.server, self.hot)
+        self.fleet = RedisFleet(self.server, 1)
         self.lease = Lease(0, "", "", 0, 0)
 
     async def call(self, *arguments: Any) -> Any:

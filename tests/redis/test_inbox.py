@@ -126,12 +126,12 @@ def test_the_length_of_the_inboxes_is_what_no_commit_has_trimmed() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
             await stores.own()
-            assert await stores.hot.inbox_length() == 0
+            assert await stores.fleet.inbox_length() == 0
             await stores.hot.append([ExecutionStarted(NAME)])
             await stores.hot.append([ExecutionStarted("execution-2")])
-            assert await stores.hot.inbox_length() == 2
+            assert await stores.fleet.inbox_length() == 2
             received = await stores.hot.receive(0, 0, 10, 0.0)
             await stores.commit(started(NAME), position=received[0][0])
-            assert await stores.hot.inbox_length() == 1
+            assert await stores.fleet.inbox_length() == 1
 
     asyncio.run(scenario())

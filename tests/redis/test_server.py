@@ -12,6 +12,7 @@ import pytest
 from penstock.contract.facts import started
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
+from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
 from penstock.stores.redis.connection import Link, Server
@@ -369,7 +370,9 @@ def test_a_lease_that_was_given_before_the_clock_went_back_does_not_lock_the_par
 def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
-            assert await stores.hot.announce("lives", 3600.0, {}) == ["lives"]
+            assert await stores.hot.announce("lives", 3600.0, OrchestratorDetails([], pid=1)) == [
+                "lives"
+            ]
             now = 1000 * int((await stores.call("TIME"))[0])
             words = {
                 "ran out": f"{now - 5000}|1000|{{}}",
@@ -378,7 +381,9 @@ def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there()
             }
             for name, word in words.items():
                 await stores.call("HSET", keys.ORCHESTRATORS, name, word)
-            assert await stores.hot.announce("lives", 3600.0, {}) == ["lives"]
+            assert await stores.hot.announce("lives", 3600.0, OrchestratorDetails([], pid=1)) == [
+                "lives"
+            ]
             assert await stores.call("HKEYS", keys.ORCHESTRATORS) == [b"lives"]
 
     asyncio.run(scenario())

@@ -36,11 +36,13 @@ from penstock.stores.records import (
 from penstock.stores.redis import keys
 from penstock.stores.redis.commit_feed import RedisCommitFeed
 from penstock.stores.redis.connection import Server
+from penstock.stores.redis.fleet import RedisFleet
 from penstock.stores.redis.hot import RedisHotStore, stored_of
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 from penstock.stores.tiering import Copy, last_record, summary_from
+from penstock.stores.topology import Topology
 
 log = logging.getLogger("penstock.stores")
 
@@ -200,6 +202,9 @@ class ScaledStores:
     queue: RedisTaskQueue
     commit_feed: RedisCommitFeed
     tiering: ScaledTiering
+    fleet: RedisFleet
+
+    topology = Topology(is_tiered=True, is_shared=True, tasks_are_durable=True)
 
     def __init__(
         self,
@@ -214,6 +219,8 @@ class ScaledStores:
                 "set PENSTOCK_DATABASE=postgresql://…"
             )
         self.server = Server(store, redis_timing)
+        self._is_open = False
+        """Whether the parts exist that need to know the number of partitions."""
         self._heartbeat_seconds = settings.heartbeat_seconds
         self.objects = _objects(settings.blobs, blob_timing)
         self.cold = ScaledColdStore(
@@ -240,6 +247,8 @@ class ScaledStores:
         self.cold.hot = self.hot
         self.cold.commit_feed = self.commit_feed = RedisCommitFeed(self.server, partitions)
         self.tiering = ScaledTiering(RedisHotTier(self.server, self.hot), self.cold)
+        self.fleet = RedisFleet(self.server, partitions)
+        self._is_open = True
 
     async def _claim(self) -> None:
         """Mark this Redis as the one of this store. Raises if it is that of another store."""
@@ -266,7 +275,7 @@ class ScaledStores:
         return (await purge(self.cold, before)).executions
 
     async def close(self) -> None:
-        if hasattr(self, "queue"):
+        if self._is_open:
             await self.queue.close()
         await self.server.close()
         await self.cold.close()

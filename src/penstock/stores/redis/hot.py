@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from typing import Any
 
@@ -17,11 +17,13 @@ from penstock.errors import SchemaMismatch
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, partition_of
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.partial import record_of
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FeedSize, arguments_of
 from penstock.stores.redis.connection import Link, Server, script
 from penstock.stores.redis.entries import Entries
+from penstock.stores.redis.fleet import run_announce
 from penstock.stores.redis.inbox import ENTRY_EVENTS_MAX, SCHEMA, end_of, events_of, read_after
 from penstock.stores.redis.malformed import DroppedEntries
 
@@ -35,8 +37,6 @@ TASK_ENDS = (TaskSucceeded, TaskFailed, TaskLost, TaskReturned)
 
 
 class RedisHotStore:
-    tasks_are_durable = True
-
     def __init__(self, server: Server, partitions: int, read_bytes: int = READ_BYTES) -> None:
         """`read_bytes`: about how many bytes of changes are read in one call."""
         self._server = server
@@ -164,14 +164,6 @@ class RedisHotStore:
         idle.append(link)
         return reply
 
-    async def inbox_length(self) -> int:
-        """How many entries all inboxes have. What is committed is trimmed at once."""
-        calls = [
-            self._server.of(partition).ask("XLEN", keys.inbox(partition))
-            for partition in range(self.partitions)
-        ]
-        return sum(await asyncio.gather(*calls))
-
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
         stored: dict[str, Stored] = {}
         for execution_id, changes in (await self.changes(execution_ids)).items():
@@ -258,20 +250,11 @@ class RedisHotStore:
         execution_ids = await self._server.of(partition).ask("SMEMBERS", key)
         return sorted(execution_id.decode() for execution_id in execution_ids)
 
-    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
-        members = await self._members(name, _milliseconds(seconds), msgspec.json.encode(about))
+    async def announce(self, name: str, seconds: float, about: OrchestratorDetails) -> list[str]:
+        members = await run_announce(
+            self._server, name, _milliseconds(seconds), msgspec.json.encode(about)
+        )
         return sorted(members)
-
-    async def orchestrator_details(self) -> list[dict[str, Any]]:
-        members = await self._members("", 0, b"")
-        return [
-            {"name": name, **msgspec.json.decode(about)} for name, about in sorted(members.items())
-        ]
-
-    async def _members(self, *arguments: Any) -> dict[str, bytes]:
-        """Run `announce.lua`: live orchestrators by name, and what each says about itself."""
-        reply = await script("announce").run(self._server.fleet, keys.ORCHESTRATORS, *arguments)
-        return {name.decode(): about for name, about in zip(reply[::2], reply[1::2], strict=True)}
 
     async def deregister(self, name: str) -> None:
         await self._server.fleet.call("HDEL", keys.ORCHESTRATORS, name)

@@ -26,7 +26,7 @@ from penstock.stores.base import Backlog, Offer, WaitingTask
 from penstock.stores.redis import keys
 from penstock.stores.redis.connection import Refused, Server, script
 from penstock.stores.redis.entries import task_key
-from penstock.stores.redis.fleet import about_worker, worker_details, worker_offers
+from penstock.stores.redis.fleet import Heartbeat, send_heartbeat, worker_offers
 from penstock.stores.redis.live_logs import RedisLiveLogs
 from penstock.stores.redis.waking import Waker
 from penstock.stores.task_keys import Key, key_of
@@ -223,17 +223,15 @@ class RedisTaskQueue:
     ) -> list[Stop]:
         now = self._server.now()
         since = self._since.setdefault(worker_id, now)
-        about = about_worker(
-            queues,
-            handlers,
+        heartbeat = Heartbeat(
+            queues=sorted(queues),
+            handlers=handlers,
             running=len(claimed),
             at=now,
             since=since,
             every=self._heartbeat_seconds,
         )
-        await script("beat").run(
-            self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about)
-        )
+        await send_heartbeat(self._server, worker_id, heartbeat)
 
         groups: dict[int, list[tuple[Stop, TaskLocation]]] = {}
         lost: list[Stop] = []
@@ -295,9 +293,6 @@ class RedisTaskQueue:
 
     def _ask_workers_with_tasks(self) -> list[Coroutine[Any, Any, Any]]:
         return [self._ask("list", partition, "consumers") for partition in range(self._partitions)]
-
-    async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
-        return await worker_details(self._server, self._partitions, tasks_max)
 
     async def offers(self) -> list[Offer]:
         return await worker_offers(self._server)
