@@ -42,7 +42,7 @@ def test_what_is_too_much_for_one_answer_comes_in_several() -> None:
         async with open_stores(read_bytes=2000) as stores:
             for n, name in enumerate(names[:-1]):
                 await stores.call("RPUSH", keys.execution(0, name), *[bytes([n]) * 500] * 3)
-            answered = await stores.hot._ask("read", 0, "changes", 2000, *names)
+            answered = await stores.server.ask_script(0, "read", "changes", 2000, *names)
             assert len(answered) == 2  # the second has gone beyond the limit
             changes = await stores.hot.changes(names)
             assert changes == {name: [bytes([n]) * 500] * 3 for n, name in enumerate(names[:-1])}

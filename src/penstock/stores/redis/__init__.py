@@ -4,6 +4,7 @@
 - `keys`: names of keys.
 - `timing`: how long what may take, and how often things are done.
 - `hot`: executions, inboxes, timers, leases.
+- `flat_lists`: several values for each of many things, as scripts take and answer them.
 - `commits`: a commit plan as the arguments of `commit.lua`.
 - `inbox`: positions in an inbox, and what its entries hold.
 - `malformed`: entries that can't be read.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import msgspec
 
@@ -57,7 +57,8 @@ class RedisCommitFeed:
             for partition, position in enumerate(after)
         ]
         by_partition = await asyncio.gather(*calls)
-        return list(chain.from_iterable(by_partition))[:limit]
+        feed_entries = chain.from_iterable(by_partition)
+        return list(islice(feed_entries, limit))
 
     async def _partition_entries(self, partition: int, after: int, limit: int) -> list[FeedEntry]:
         feed_entries = self._rests.pop((partition, after), [])
@@ -69,14 +70,17 @@ class RedisCommitFeed:
             feed_entries += page
 
         if len(feed_entries) > limit:
-            self._rests[partition, feed_entries[limit - 1].position] = feed_entries[limit:]
+            last_position = feed_entries[limit - 1].position
+            self._rests[partition, last_position] = feed_entries[limit:]
             if len(self._rests) > RESTS_MAX:
-                del self._rests[next(iter(self._rests))]
+                oldest = next(iter(self._rests))
+                del self._rests[oldest]
         return feed_entries[:limit]
 
     async def _page(self, partition: int, after: int) -> list[FeedEntry]:
         key = keys.commit_feed(partition)
-        start = f"{min(max(after, 0) // SLOTS, NUMBER_MAX)}-0".encode()
+        number = max(after, 0) // SLOTS
+        start = f"{min(number, NUMBER_MAX)}-0".encode()
         while True:
             link = self._server.of(partition)
             entries = await link.ask("XRANGE", key, start, "+", "COUNT", PAGE_ENTRIES)
@@ -93,7 +97,8 @@ class RedisCommitFeed:
             if feed_entries or len(entries) < PAGE_ENTRIES:
                 return feed_entries
             # nothing in these entries is new or can be read: go on behind them
-            start = b"(" + entries[-1][0]
+            last_id, _ = entries[-1]
+            start = b"(" + last_id
 
     async def subscribe(self) -> AsyncIterator[list[FeedEntry]]:
         """Commits from now on.
@@ -134,7 +139,9 @@ class RedisCommitFeed:
         entry has. Whoever begins to read now has missed nothing.
         """
         first = await self._server.of(partition).ask("HGET", keys.lease(partition), "e")
-        return max(await self._newest(partition), int(first or 0) // SLOTS)
+        first_number = int(first or 0) // SLOTS
+        newest_number = await self._newest(partition)
+        return max(newest_number, first_number)
 
     async def _read(
         self, link: Link, partitions: Sequence[int], numbers: dict[int, int]
@@ -148,10 +155,10 @@ class RedisCommitFeed:
         seconds_max = timing.feed_seconds + timing.block_margin_seconds
         reply = await link.ask(*call, seconds=seconds_max)
 
-        partition_by_key = {key.encode(): p for key, p in zip(streams, partitions, strict=True)}
+        partition_by_key = dict(zip(streams, partitions, strict=True))
         feed_entries: list[FeedEntry] = []
         for key, entries in reply or ():
-            partition = partition_by_key[key]
+            partition = partition_by_key[key.decode()]
             if _before(entries[0]) > _end(numbers[partition]):
                 raise FeedGap("some commits were trimmed before they were read")
             numbers[partition] = _number(entries[-1])

@@ -15,6 +15,7 @@ from penstock.stores.base import Offer
 from penstock.stores.fleet import ClaimedTask, OrchestratorDetails, WorkerDetails
 from penstock.stores.redis import keys
 from penstock.stores.redis.connection import Server, script
+from penstock.stores.redis.flat_lists import pairs, triples
 
 TASKS_BYTES_MAX = 1024 * 1024
 """Bytes of claimed tasks that are read of one partition: their configs may be large."""
@@ -79,12 +80,12 @@ class RedisFleet:
         counts, heartbeats = await self._server.fleet.pipeline(
             [("HGETALL", keys.BEATS), ("HGETALL", keys.WORKERS)]
         )
-        data_by_worker = _pairs(heartbeats)
+        data_by_worker = _by_name(heartbeats)
         claimed = await self._claimed_tasks(tasks_max)
         now = self._server.now()
 
         workers: list[WorkerDetails] = []
-        for worker_id, count in sorted(_pairs(counts).items()):
+        for worker_id, count in sorted(_by_name(counts).items()):
             data = data_by_worker.get(worker_id)
             heartbeat = _decode_heartbeat(data) if data is not None else None
             if heartbeat is None:
@@ -126,7 +127,7 @@ class RedisFleet:
 
         claimed: dict[str, list[ClaimedTask]] = {}
         for reply in replies:
-            for worker, age_ms, data in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+            for worker, age_ms, data in triples(reply):
                 with suppress(msgspec.DecodeError):  # another version's; its worker will report it
                     task = _claimed_task(data, int(age_ms) / 1000)
                     claimed.setdefault(worker.decode(), []).append(task)
@@ -138,9 +139,9 @@ class RedisFleet:
         An empty list if its node of a cluster is away: those of other nodes can still be displayed.
         """
         try:
-            link = self._server.of(partition)
-            key = keys.lease(partition)
-            reply: list[Any] = await script("list").ask(link, key, "tasks", limit, TASKS_BYTES_MAX)
+            reply: list[Any] = await self._server.ask_script(
+                partition, "list", "tasks", limit, TASKS_BYTES_MAX
+            )
         except StoreError:
             return []
         return reply
@@ -153,7 +154,7 @@ async def run_announce(
     reply = await script("announce").run(
         server.fleet, keys.ORCHESTRATORS, name, milliseconds, about
     )
-    return _pairs(reply)
+    return _by_name(reply)
 
 
 async def send_heartbeat(server: Server, worker_id: str, heartbeat: Heartbeat) -> None:
@@ -181,7 +182,7 @@ async def worker_offers(server: Server) -> list[Offer]:
     names, heartbeats = await server.fleet.pipeline(
         [("HKEYS", keys.BEATS), ("HGETALL", keys.WORKERS)]
     )
-    data_by_worker = _pairs(heartbeats)
+    data_by_worker = _by_name(heartbeats)
     live: dict[str, bytes] = {}
     for name in names:
         worker_id = name.decode()
@@ -227,6 +228,6 @@ def _claimed_seconds(task: ClaimedTask) -> float:
     return task.seconds or 0.0
 
 
-def _pairs(reply: Sequence[bytes]) -> dict[str, bytes]:
+def _by_name(reply: Sequence[bytes]) -> dict[str, bytes]:
     """A reply of names and values in turn, as HGETALL gives it."""
-    return {name.decode(): value for name, value in zip(reply[::2], reply[1::2], strict=True)}
+    return {name.decode(): value for name, value in pairs(reply)}

@@ -51,12 +51,18 @@ class RedisLiveLogs:
         return text.decode() if text else ""
 
     async def _send(self, log_calls: Iterable[LogCall]) -> None:
-        groups: dict[Link, list[tuple[Any, ...]]] = {}
+        calls_by_link: dict[Link, list[tuple[Any, ...]]] = {}
         for key, command, arguments in log_calls:
             link, name = self._location(key)
-            groups.setdefault(link, []).append((command, name, *arguments))
-        await asyncio.gather(*(link.pipeline(calls) for link, calls in groups.items()))
+            call = (command, name, *arguments)
+            calls_by_link.setdefault(link, []).append(call)
+
+        pipelines = [link.pipeline(calls) for link, calls in calls_by_link.items()]
+        await asyncio.gather(*pipelines)
 
     def _location(self, key: Key) -> tuple[Link, str]:
-        partition = partition_of(key[0], self._partitions)
-        return self._server.of(partition), keys.live_log(partition, *key)
+        """The connection for a task's log, and the name of its key."""
+        execution_id, node_id, generation, attempt = key
+        partition = partition_of(execution_id, self._partitions)
+        name = keys.live_log(partition, execution_id, node_id, generation, attempt)
+        return self._server.of(partition), name

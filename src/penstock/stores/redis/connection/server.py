@@ -20,6 +20,7 @@ from penstock.stores.redis import keys
 from penstock.stores.redis.connection.address import parse
 from penstock.stores.redis.connection.errors import NotNow
 from penstock.stores.redis.connection.link import Link, Locate
+from penstock.stores.redis.connection.scripts import script
 from penstock.stores.redis.connection.sentinels import Sentinels
 from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 
@@ -91,6 +92,7 @@ class Server:
             await self._sentinels.close()
 
     def of(self, partition: int) -> Link:
+        """The shared connection to the node of a partition."""
         return self._at(keys.lease(partition)) if self._is_cluster else self.main
 
     @property
@@ -131,12 +133,22 @@ class Server:
             slots.append((int(first), int(last), self._nodes[node]))
         self._slots = slots
 
+    async def run_script(self, partition: int, name: str, *arguments: Any) -> Any:
+        """Run a script on the keys of a partition."""
+        return await script(name).run(self.of(partition), keys.lease(partition), *arguments)
+
+    async def ask_script(self, partition: int, name: str, *arguments: Any) -> Any:
+        """Run a script that changes nothing: again if the connection broke."""
+        return await script(name).ask(self.of(partition), keys.lease(partition), *arguments)
+
     def blocking(self, partition: int) -> Link:
+        """A connection to the node of a partition that nobody else uses."""
         link = self.of(partition).twin()
         self._blocking.add(link)
         return link
 
     async def drop(self, link: Link) -> None:
+        """Close a connection that `blocking` has made."""
         self._blocking.discard(link)
         await link.close()
 
