@@ -153,7 +153,7 @@ async def bench(url: str, database: str, processes: dict[str, int]) -> AsyncIter
     async with open_scaled(settings) as stores:
         assert isinstance(stores, ScaledStores)
         service = service_over(stores, settings)
-        while len(await stores.hot.orchestrator_details()) < sum(  # noqa: ASYNC110
+        while len(await stores.fleet.orchestrators()) < sum(  # noqa: ASYNC110
             "orch" in name for name in processes
         ):
             await asyncio.sleep(STEP_SECONDS)

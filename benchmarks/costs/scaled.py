@@ -16,7 +16,7 @@ from benchmarks.costs.report import Costs
 from benchmarks.scaled import cpu_seconds, servers
 from penstock.local import PostgresServer, RedisServer
 from penstock.runtime import run_loop
-from penstock.stores.redis.scripts import script
+from penstock.stores.redis.connection import script
 
 ROLES = {"api": ["api", "--port", "0"], "orchestrator": ["orchestrator"], "worker": ["worker"]}
 SCRIPTS = {"commit": "commit", "fetch": "fetch", "report": "report", "read": "archive"}

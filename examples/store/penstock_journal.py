@@ -7,7 +7,7 @@ Opening the store makes all changes again.
 
 One process at a time has it. What is in the journal: what users asked for (definitions, intents,
 control requests, API keys, the audit log) and every commit. What isn't: leases, inboxes and queued
-tasks. `tasks_are_durable` says so, and Penstock hands these tasks out again.
+tasks. `Topology.tasks_are_durable` says so, and Penstock hands these tasks out again.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import ApiKey, AuditLine, Weights
+from penstock.stores.topology import Topology
 
 HEAD_BYTES = 8
 """Before each entry: its length and its CRC, four bytes each."""
@@ -70,8 +71,10 @@ def open_stores(address: str, settings: Settings) -> JournalStores:
 
 
 class JournalStores:
+    topology = Topology(is_tiered=False, is_shared=False, tasks_are_durable=False)
     tiering = None  # hot and cold are one
     commit_feed = None  # nobody else commits
+    fleet = None  # there are no other processes
 
     def __init__(self, path: Path, blobs: Path | None = None) -> None:
         self._journal = Journal(path)
@@ -116,8 +119,6 @@ class JournalStores:
 
 class JournalHotStore:
     """As the one in memory, but for commits."""
-
-    tasks_are_durable = False
 
     def __init__(self, memory: Any, journal: Journal) -> None:
         self._memory = memory

@@ -239,7 +239,7 @@ GUARDS = [
     ),
     Guard(
         "a Redis that throws data away is refused",
-        "stores/redis/server.py",
+        "stores/redis/connection/server.py",
         at="Server._check_settings",
         pattern='_ and _[1] != b"noeviction"',
         without="False",
@@ -481,7 +481,7 @@ GUARDS = [
     ),
     Guard(
         "a script that changes something isn't run again by itself",
-        "stores/redis/scripts.py",
+        "stores/redis/connection/scripts.py",
         at="Script.run",
         pattern="self._make(link.call, ...)",
         without="self._make(link.ask, ...)",
@@ -489,7 +489,7 @@ GUARDS = [
     ),
     Guard(
         "a Redis that is too old is refused",
-        "stores/redis/server.py",
+        "stores/redis/connection/server.py",
         at="Server.open",
         pattern="check_version(...)",
         without="",
@@ -497,7 +497,7 @@ GUARDS = [
     ),
     Guard(
         "a server that isn't the master any more is not used as one",
-        "stores/redis/wire.py",
+        "stores/redis/connection/link.py",
         at="Link._open",
         pattern="await _check_master(...)",
         without="pass",
@@ -505,7 +505,7 @@ GUARDS = [
     ),
     Guard(
         "the settings of a Redis are looked at",
-        "stores/redis/server.py",
+        "stores/redis/connection/server.py",
         at="Server.open",
         pattern="await self._check_settings()",
         without="",

@@ -321,12 +321,6 @@ HARMLESS = [
         reason="looks for the oldest, and lets nothing in or out",
     ),
     Excuse(
-        "stores/redis/fleet.py",
-        at="worker_details",
-        pattern="_ not in _",
-        reason="shows who lives; nothing is decided by it",
-    ),
-    Excuse(
         "stores/redis/queue.py",
         at="RedisTaskQueue.leave",
         pattern="_[0] != worker_id",

@@ -15,7 +15,7 @@ import pytest
 
 from penstock.errors import StoreUnavailable
 from penstock.local import RedisServer
-from penstock.stores.redis.server import Server
+from penstock.stores.redis.connection import Server
 from tests.acceptance import works
 from tests.acceptance.plant import PARTITIONS, Client, Plant
 from tests.faults.table import Fault

@@ -24,6 +24,8 @@ from penstock.config import Settings
 from penstock.errors import StoreUnavailable
 from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, ScaledFleet
+from penstock.stores.base import Offer
+from penstock.stores.fleet import OrchestratorDetails, WorkerDetails
 from penstock.stores.memory import MemoryStores
 from penstock.stores.plan_cache import PlanCache
 from tests.api.asgi import Answer, call
@@ -118,7 +120,9 @@ async def open_api(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIter
         stores: Any = MemoryStores(engine.stores.hot.now)
         stores.queue, stores.blobs = engine.stores.queue, engine.stores.blobs
         stores.hot, stores.cold = Away(engine.stores.hot), Away(engine.stores.cold)
-        stores.tiering = object() if tiered else None
+        if tiered:
+            stores.tiering = object()
+            stores.topology = stores.topology._replace(is_tiered=True)
         service = engine.service = Service(
             stores,
             PlanCache(stores.cold, engine.registry.defaults),
@@ -350,30 +354,30 @@ def test_an_api_alone_is_ready_without_orchestrators() -> None:
     with_api(scenario, tiered=True, has_fleet=False)
 
 
+class FleetElsewhere:
+    async def workers(self, _tasks_max: int) -> list[WorkerDetails]:
+        silences = {"alive": 4.9, "slow": 14.0, "dead": 15.1}
+        workers: list[WorkerDetails] = []
+        for name, seconds in silences.items():
+            offer = Offer(name, ["echo"], None, silent_seconds=seconds)
+            workers.append(WorkerDetails(offer, running=1, heartbeats=7, tasks=[]))
+        return workers
+
+    async def orchestrators(self) -> dict[str, OrchestratorDetails]:
+        return {"one": OrchestratorDetails([0, 3], pid=7)}
+
+    async def inbox_length(self) -> int:
+        return 5
+
+
 def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
     async def scenario() -> None:
         stores: Any = MemoryStores(lambda: 1000.0)
-
-        async def workers(_tasks_max: int) -> list[dict[str, Any]]:
-            about = {
-                "queues": ["echo"],
-                "running": 1,
-                "heartbeats": 7,
-                "started_at": None,
-                "tasks": [],
-            }
-            return [
-                {"worker_id": name, **about, "seconds_since_heartbeat": seconds}
-                for name, seconds in (("alive", 4.9), ("slow", 14.0), ("dead", 15.1))
-            ]
-
-        async def orchestrators() -> list[dict[str, Any]]:
-            return [{"name": "one", "partitions": [0, 3]}]
-
-        stores.queue.worker_details, stores.hot.orchestrator_details = workers, orchestrators
+        stores.fleet = FleetElsewhere()
         fleet = ScaledFleet(stores)
         assert [worker["worker_id"] for worker in await fleet.workers()] == ["alive", "slow"]
-        assert await fleet.orchestrators() == [{"name": "one", "partitions": [0, 3]}]
+        assert await fleet.orchestrators() == [{"name": "one", "partitions": [0, 3], "pid": 7}]
+        assert await fleet.inbox() == 5
         assert await fleet.queues() == []
 
     asyncio.run(scenario())

@@ -47,6 +47,13 @@ def open_lonely(address, settings):
 
 open_lonely.is_shared = True
 
+def open_unlisted(address, settings):
+    stores = MemoryStores(time.time)
+    stores.commit_feed = object()
+    return stores
+
+open_unlisted.is_shared = True
+
 def fail():
     raise ValueError("boom")
 
@@ -69,6 +76,7 @@ def in_memory(tmp_path, monkeypatch):
     lines = [
         "mine = somebody_elses:open_stores",
         "lonely = somebody_elses:open_lonely",
+        "unlisted = somebody_elses:open_unlisted",
         "gone = not_there:open_stores",
         "odd = somebody_elses:not_callable",
         "sqlite = somebody_elses:fail",
@@ -131,12 +139,16 @@ def test_only_a_store_that_says_so_is_shared_by_processes(in_memory):
     check_shared(Settings(store="lonely://x"))
 
 
-def test_a_shared_store_without_events_is_refused(in_memory):
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [("lonely://x", "has no commit feed"), ("unlisted://x", "doesn't list its workers")],
+)
+def test_a_shared_store_without_what_processes_share_is_refused(in_memory, address, text):
     async def enter() -> None:
-        async with open_scaled(Settings(store="lonely://x")):
+        async with open_scaled(Settings(store=address)):
             pass
 
-    with pytest.raises(SettingsError, match="has no commit feed"):
+    with pytest.raises(SettingsError, match=text):
         asyncio.run(enter())
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import redis.asyncio as redis_client
 
-from penstock.stores.redis.scripts import script
+from penstock.stores.redis.connection import script
 from tests.faults.proxies import RedisProxy, exchange, is_call_of
 
 TIMES = 10

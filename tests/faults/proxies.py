@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import hiredis
 
-from penstock.stores.redis.scripts import Script, script
+from penstock.stores.redis.connection import Script, script
 from tests.waiting import until
 
 READ_BYTES = 1 << 16

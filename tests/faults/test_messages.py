@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from penstock.stores.redis.waking import BLOCK_SECONDS
+from penstock.stores.redis.timing import DEFAULT_TIMING
 from tests.acceptance import works
 from tests.acceptance.outside import wrong_attempts
 from tests.acceptance.plant import Client, Plant, open_plant, pass_time
@@ -159,7 +159,7 @@ def test_work_that_nobody_is_woken_for_is_found_by_the_next_look(fault: Fault) -
         assert dropped > 0
         waits = sorted(_waited(stored) for stored in verdict.executions.values())
         p99 = waits[int(0.99 * len(waits))]
-        assert p99 <= BLOCK_SECONDS + MARGIN_SECONDS
+        assert p99 <= DEFAULT_TIMING.wake_up_seconds + MARGIN_SECONDS
         fault.shows(
             executions=len(waits),
             wake_ups_dropped=dropped,

@@ -305,10 +305,10 @@ def test_an_accepted_execution_whose_start_was_lost_runs(
 
     async def scenario() -> None:
         stores = opened(tmp_path)
-        if not stores.hot.tasks_are_durable:
+        if not stores.topology.tasks_are_durable:
             await _store_only(stores)
         async with _shop(stores) as shop:
-            if stores.hot.tasks_are_durable:
+            if stores.topology.tasks_are_durable:
                 await shop.engine.orchestrator.recovered.wait()
                 await _store_only(stores)
 

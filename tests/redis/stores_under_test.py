@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,10 +11,12 @@ from penstock.contract.facts import HOUR, queued, started, task
 from penstock.engine.commands import Commands, Task
 from penstock.stores.base import Lease
 from penstock.stores.commit_plan import plan_commit
-from penstock.stores.redis.hot import RedisHotStore
+from penstock.stores.redis.connection import Server
+from penstock.stores.redis.fleet import RedisFleet
+from penstock.stores.redis.hot import READ_BYTES, RedisHotStore
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
-from penstock.stores.redis.server import Server
+from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 from tests.servers import redis_url
 
 NAME = "execution-1"
@@ -22,11 +25,18 @@ NAME = "execution-1"
 class StoresUnderTest:
     """One partition, and what an owner does in it."""
 
-    def __init__(self, url: str) -> None:
-        self.server = Server(url)
-        self.hot = RedisHotStore(self.server, 1)
+    def __init__(
+        self,
+        url: str,
+        timing: RedisTiming = DEFAULT_TIMING,
+        clock: Callable[[], float] = time.monotonic,
+        read_bytes: int = READ_BYTES,
+    ) -> None:
+        self.server = Server(url, timing, clock)
+        self.hot = RedisHotStore(self.server, 1, read_bytes)
         self.queue = RedisTaskQueue(self.server, 1)
         self.tier = RedisHotTier(self.server, self.hot)
+        self.fleet = RedisFleet(self.server, 1)
         self.lease = Lease(0, "", "", 0, 0)
 
     async def call(self, *arguments: Any) -> Any:
@@ -55,8 +65,9 @@ class StoresUnderTest:
 
 
 @asynccontextmanager
-async def open_stores(url: str | None = None) -> AsyncIterator[StoresUnderTest]:
-    stores = StoresUnderTest(url or redis_url())
+async def open_stores(url: str | None = None, **options: Any) -> AsyncIterator[StoresUnderTest]:
+    """Opened stores, of which one owner has the lease; `options` are those of the class."""
+    stores = StoresUnderTest(url or redis_url(), **options)
     try:
         await stores.server.open()
         await stores.own()

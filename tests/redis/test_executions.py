@@ -7,7 +7,7 @@ import pytest
 from penstock.contract.facts import record
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
-from penstock.stores.redis import hot, keys
+from penstock.stores.redis import keys
 from tests.redis.stores_under_test import NAME, open_stores
 
 WITHOUT_A_RECORD = codec.encode(codec.Change(codec.SCHEMA, None, [], {}, []))
@@ -35,15 +35,14 @@ def test_changes_that_are_not_ours_or_have_no_beginning_are_refused(
     asyncio.run(scenario())
 
 
-def test_what_is_too_much_for_one_answer_comes_in_several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hot, "READ_BYTES", 2000)
+def test_what_is_too_much_for_one_answer_comes_in_several() -> None:
     names = [f"execution-{n}" for n in range(10)]
 
     async def scenario() -> None:
-        async with open_stores() as stores:
+        async with open_stores(read_bytes=2000) as stores:
             for n, name in enumerate(names[:-1]):
                 await stores.call("RPUSH", keys.execution(0, name), *[bytes([n]) * 500] * 3)
-            answered = await stores.hot._ask("read", 0, "changes", 2000, *names)
+            answered = await stores.server.ask_script(0, "read", "changes", 2000, *names)
             assert len(answered) == 2  # the second has gone beyond the limit
             changes = await stores.hot.changes(names)
             assert changes == {name: [bytes([n]) * 500] * 3 for n, name in enumerate(names[:-1])}

@@ -3,7 +3,8 @@
 import asyncio
 
 from penstock.contract.facts import queued, started, stop, success, task
-from penstock.stores.redis import fleet
+from penstock.stores.fleet import ClaimedTask
+from penstock.stores.redis.fleet import TASKS_BYTES_MAX, RedisFleet
 from penstock.stores.redis.queue import RedisTaskQueue
 from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 from tests.waiting import until
@@ -14,11 +15,8 @@ STREAM = "penstock:{0}:tasks:0:echo"
 
 async def _shown(stores: StoresUnderTest, limit: int = 100) -> dict[str, list[str]]:
     """The nodes of the tasks that each worker holds."""
-    workers = await stores.queue.worker_details(limit)
-    return {
-        worker["worker_id"]: [claimed.node_id for claimed, _ in worker["tasks"]]
-        for worker in workers
-    }
+    workers = await stores.fleet.workers(limit)
+    return {worker.offer.worker_id: [task.node_id for task in worker.tasks] for worker in workers}
 
 
 def test_every_worker_is_shown_with_the_tasks_on_its_list() -> None:
@@ -52,21 +50,11 @@ def test_looking_does_not_make_the_tasks_of_others_ours() -> None:
             await stores.queue.fetch("worker-1", ECHO, 1)
             other = RedisTaskQueue(stores.server, 1)
             await stores.queue.heartbeat("worker-1", ECHO, [])
-            (worker,) = await other.worker_details(100)
-            ((claimed, seconds),) = worker["tasks"]
-            fields = (
-                "execution_id",
-                "node_id",
-                "generation",
-                "attempt",
-                "handler",
-                "queue",
-                "workflow",
-            )
-            assert [getattr(claimed, name) for name in fields] == [
-                getattr(dispatched, name) for name in fields
-            ]
-            assert 0 <= seconds < 20
+            (worker,) = await RedisFleet(stores.server, 1).workers(100)
+            (claimed,) = worker.tasks
+            assert claimed == ClaimedTask.of(dispatched, claimed.seconds)
+            assert claimed.seconds is not None
+            assert 0 <= claimed.seconds < 20
             await other.report("worker-1", [success(dispatched, "worker-1")])
             assert await stores.inbox() == []
 
@@ -93,8 +81,8 @@ def test_the_time_of_a_task_counts_from_its_fetch_and_goes_on_through_heartbeats
 
             async def seconds() -> float:
                 await stores.queue.heartbeat("worker-1", ECHO, [stop(dispatched)])
-                (worker,) = await stores.queue.worker_details(100)
-                return float(worker["tasks"][0][1])
+                (worker,) = await stores.fleet.workers(100)
+                return worker.tasks[0].seconds or 0.0
 
             async def passed() -> bool:
                 return await seconds() >= 0.05
@@ -112,14 +100,14 @@ def test_a_worker_is_shown_with_the_time_of_its_first_heartbeat() -> None:
             after = stores.server.now()
             for _ in range(2):
                 await stores.queue.heartbeat("worker-1", ECHO, [])
-            (worker,) = await stores.queue.worker_details(100)
-            assert worker["heartbeats"] == 3
+            (worker,) = await stores.fleet.workers(100)
+            assert worker.heartbeats == 3
             # the clock of Redis is estimated here: on a busy machine it is milliseconds off
-            assert before - 1 <= worker["started_at"] <= after + 1
+            assert before - 1 <= worker.offer.started_at <= after + 1
             old = b'{"queues":["echo"],"running":1,"at":1000.0}'  # as the version before said it
             await stores.call("HSET", "penstock:{fleet}:workers", "worker-1", old)
-            (worker,) = await stores.queue.worker_details(100)
-            assert (worker["started_at"], worker["running"]) == (None, 1)
+            (worker,) = await stores.fleet.workers(100)
+            assert (worker.offer.started_at, worker.running) == (0.0, 1)
 
     asyncio.run(scenario())
 
@@ -145,7 +133,7 @@ def test_tasks_that_are_too_large_or_of_another_version_are_left_out() -> None:
         async with open_stores() as stores:
             await stores.commit(started(NAME))
             large = [
-                task(NAME, f"large{number}", config=b"x" * (fleet.TASKS_BYTES_MAX // 3))
+                task(NAME, f"large{number}", config=b"x" * (TASKS_BYTES_MAX // 3))
                 for number in range(4)
             ]
             await stores.commit(queued(*large, task(NAME, "small")))

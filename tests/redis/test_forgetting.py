@@ -6,9 +6,9 @@ from typing import Any, Self
 from penstock.contract.facts import HOUR, queued, started, success, task
 from penstock.stores.base import Lease, partition_of
 from penstock.stores.commit_plan import plan_commit
+from penstock.stores.redis.connection import Server
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.queue import RedisTaskQueue
-from penstock.stores.redis.server import Server
 from tests.servers import redis_url
 
 PARTITIONS = 3

@@ -8,7 +8,6 @@ import pytest
 from penstock.contract.facts import started, success, task
 from penstock.engine.events import ExecutionStarted, TaskFailed
 from penstock.stores import codec
-from penstock.stores.redis import inbox
 from penstock.stores.redis.inbox import LAST, SLOTS, events_of, first_needed, read_after
 from penstock.stores.redis.malformed import DroppedEntries
 from tests.redis.stores_under_test import NAME, open_stores
@@ -27,18 +26,17 @@ def test_a_position_says_where_to_read_on_and_what_may_go() -> None:
 
 
 def test_the_last_event_of_an_entry_closes_it() -> None:
+    dropped = DroppedEntries(60.0)
     entries = [(b"1-0", [b"1", START] * 3), (b"1-1", [b"1", START])]
-    positions = [position for position, _ in events_of(entries, 0)]
+    positions = [position for position, _ in events_of(entries, 0, dropped)]
     assert positions == [SLOTS, SLOTS + 1, SLOTS + LAST, 2 * SLOTS + LAST]
-    assert [position for position, _ in events_of(entries, SLOTS)] == positions[1:]
+    assert [position for position, _ in events_of(entries, SLOTS, dropped)] == positions[1:]
 
 
 @pytest.mark.fault("security", "garbage among the messages in Redis")
 def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(inbox, "dropped", DroppedEntries())
-
     async def scenario() -> None:
         async with open_stores() as stores:
             await stores.call(
@@ -58,10 +56,8 @@ def test_garbage_in_an_inbox_is_dropped_and_the_rest_goes_on(
 
 @pytest.mark.fault("security", "very much garbage among the messages in Redis")
 def test_much_garbage_is_a_line_in_the_log_and_not_a_flood(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(inbox, "dropped", DroppedEntries())
-
     async def scenario() -> None:
         async with open_stores() as stores:
             for _ in range(20):
@@ -78,7 +74,7 @@ def test_much_garbage_is_a_line_in_the_log_and_not_a_flood(
 
 def test_dropped_entries_are_counted_between_two_lines(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
-    counted = DroppedEntries(lambda: now)
+    counted = DroppedEntries(60.0, lambda: now)
     for now in (0.0, 1.0, 2.0, 59.0, 61.0):  # noqa: B007 -- the clock reads it
         counted.add("a thing", ValueError("x" * 10_000))
     counted.add("another thing", ValueError("y"))
@@ -130,12 +126,12 @@ def test_the_length_of_the_inboxes_is_what_no_commit_has_trimmed() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
             await stores.own()
-            assert await stores.hot.inbox_length() == 0
+            assert await stores.fleet.inbox_length() == 0
             await stores.hot.append([ExecutionStarted(NAME)])
             await stores.hot.append([ExecutionStarted("execution-2")])
-            assert await stores.hot.inbox_length() == 2
+            assert await stores.fleet.inbox_length() == 2
             received = await stores.hot.receive(0, 0, 10, 0.0)
             await stores.commit(started(NAME), position=received[0][0])
-            assert await stores.hot.inbox_length() == 1
+            assert await stores.fleet.inbox_length() == 1
 
     asyncio.run(scenario())

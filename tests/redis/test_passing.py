@@ -101,7 +101,9 @@ def test_a_task_that_is_gone_is_not_taken_back() -> None:
             (dispatched,) = await _hand_out(stores, "new")
             event = codec.encode(TaskReturned(*key_of(dispatched), "nowhere"))
             assert (
-                await stores.queue._run("recall", 0, stores.lease.token, "0:echo", "1-1", event)
+                await stores.server.run_script(
+                    0, "recall", stores.lease.token, "0:echo", "1-1", event
+                )
                 == 0
             )
             assert await stores.inbox() == []

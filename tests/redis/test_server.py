@@ -12,11 +12,15 @@ import pytest
 from penstock.contract.facts import started
 from penstock.engine.events import ExecutionStarted
 from penstock.errors import Fenced, SettingsError, StoreError, StoreUnavailable
+from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.redis import keys
-from penstock.stores.redis.address import parse
 from penstock.stores.redis.commits import FEED_BYTES, FEED_COMMITS, FeedSize
-from penstock.stores.redis.server import SILENT_SECONDS, Server, check_version
-from penstock.stores.redis.wire import TRIES, Broken, Link, error_of
+from penstock.stores.redis.connection import Link, Server
+from penstock.stores.redis.connection.address import parse
+from penstock.stores.redis.connection.errors import Broken, error_of
+from penstock.stores.redis.connection.link import TRIES
+from penstock.stores.redis.connection.server import check_version
+from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 from tests.servers import redis_server, redis_url
 from tests.waiting import let_others_run, until
@@ -138,9 +142,17 @@ def test_out_of_memory_nothing_new_is_accepted_but_what_frees_memory_is() -> Non
     _alone(body)
 
 
-def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+class SettableClock:
+    """The monotonic clock, which a test may put forward."""
+
+    def __init__(self) -> None:
+        self.ahead_seconds = 0.0
+
+    def __call__(self) -> float:
+        return time.monotonic() + self.ahead_seconds
+
+
+def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked() -> None:
     """A process that stood still for a while has nothing to blame its server for.
 
     That happens on a busy machine.
@@ -148,11 +160,13 @@ def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
     with redis_server() as server:
 
         async def scenario() -> None:
-            async with open_stores(server.url) as stores:
+            clock = SettableClock()
+            timing = RedisTiming(silent_seconds=0.5)
+            async with open_stores(server.url, timing=timing, clock=clock) as stores:
                 # the moment at which the store was opened may be one at which a question is on its
                 # way
                 await until(
-                    lambda: _is_open_later(stores, monkeypatch),
+                    lambda: _is_open_later(stores, clock),
                     "no question to be without an answer",
                 )
                 os.kill(server.pid, signal.SIGSTOP)
@@ -164,11 +178,12 @@ def test_a_server_is_silent_when_it_was_asked_and_not_when_nobody_asked(
         asyncio.run(scenario())
 
 
-def _is_open_later(stores: StoresUnderTest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    later = time.monotonic() + 2 * SILENT_SECONDS
-    with monkeypatch.context() as patched:
-        patched.setattr("penstock.stores.redis.server.time.monotonic", lambda: later)
+def _is_open_later(stores: StoresUnderTest, clock: SettableClock) -> bool:
+    clock.ahead_seconds = 3600.0
+    try:
         return not _is_refused(stores)
+    finally:
+        clock.ahead_seconds = 0.0
 
 
 def _is_refused(stores: StoresUnderTest) -> bool:
@@ -220,7 +235,8 @@ def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(
 
     async def scenario() -> None:
         url = redis_url()
-        link, other = Link(parse(url).servers[0]), Link(parse(url).servers[0])
+        link = Link(parse(url).servers[0], DEFAULT_TIMING)
+        other = Link(parse(url).servers[0], DEFAULT_TIMING)
         mine = await link.call("CLIENT", "ID")
         call = link.ask if changes_nothing else link.call
         waiting = asyncio.create_task(call("BLPOP", "list", 60, seconds=60))
@@ -241,7 +257,8 @@ def test_only_what_changes_nothing_is_asked_again_when_its_connection_breaks(
 
 def test_a_connection_that_breaks_again_and_again_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
-        link, calls = Link(parse(redis_url()).servers[0]), []
+        link = Link(parse(redis_url()).servers[0], DEFAULT_TIMING)
+        calls: list[object] = []
 
         async def broken(*arguments: object, **_: object) -> None:
             calls.append(arguments)
@@ -353,7 +370,9 @@ def test_a_lease_that_was_given_before_the_clock_went_back_does_not_lock_the_par
 def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there() -> None:
     async def scenario() -> None:
         async with open_stores() as stores:
-            assert await stores.hot.announce("lives", 3600.0, {}) == ["lives"]
+            assert await stores.hot.announce("lives", 3600.0, OrchestratorDetails([], pid=1)) == [
+                "lives"
+            ]
             now = 1000 * int((await stores.call("TIME"))[0])
             words = {
                 "ran out": f"{now - 5000}|1000|{{}}",
@@ -362,7 +381,9 @@ def test_an_orchestrator_whose_word_has_run_out_or_makes_no_sense_is_not_there()
             }
             for name, word in words.items():
                 await stores.call("HSET", keys.ORCHESTRATORS, name, word)
-            assert await stores.hot.announce("lives", 3600.0, {}) == ["lives"]
+            assert await stores.hot.announce("lives", 3600.0, OrchestratorDetails([], pid=1)) == [
+                "lives"
+            ]
             assert await stores.call("HKEYS", keys.ORCHESTRATORS) == [b"lives"]
 
     asyncio.run(scenario())

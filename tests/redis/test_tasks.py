@@ -138,7 +138,9 @@ def test_a_worker_hands_back_only_what_is_on_its_own_list() -> None:
             (dispatched,) = await stores.hand_out("a")
             assert await stores.queue.fetch("worker-1", ECHO, 1) == [dispatched]
             ((_, stream, entry_id),) = stores.queue._claimed.values()
-            assert await stores.queue._run("list", 0, "back", "worker-2", stream, entry_id) == 0
+            assert (
+                await stores.server.run_script(0, "list", "back", "worker-2", stream, entry_id) == 0
+            )
             assert await stores.queue.heartbeat("worker-1", ECHO, [stop(dispatched)]) == []
 
     asyncio.run(scenario())
@@ -151,7 +153,7 @@ def test_a_worker_that_holds_a_task_stays_in_the_group() -> None:
         async with open_stores() as stores:
             (dispatched,) = await stores.hand_out("a")
             await stores.queue.fetch("worker-1", ECHO, 1)
-            await stores.queue._run("list", 0, "forget", "worker-1")
+            await stores.server.run_script(0, "list", "forget", "worker-1")
             assert await stores.queue.claimed("worker-1") == [dispatched]
 
     asyncio.run(scenario())

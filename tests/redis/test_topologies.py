@@ -8,9 +8,9 @@ import asyncio
 import pytest
 
 from penstock.errors import SettingsError, StoreUnavailable
-from penstock.stores.redis.address import Address, parse
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
+from penstock.stores.redis.connection import Link, Server
+from penstock.stores.redis.connection.address import Address, parse
+from penstock.stores.redis.timing import DEFAULT_TIMING
 from tests.redis.topologies import client_of, doctor_finds, limit_is_shared, serves, watched_redis
 from tests.servers import redis_server
 from tests.waiting import until
@@ -61,7 +61,7 @@ def test_a_server_that_was_demoted_is_not_used_as_master() -> None:
             return address
 
         async def scenario() -> None:
-            link = Link(address, named_as_master)
+            link = Link(address, DEFAULT_TIMING, named_as_master)
             with pytest.raises(StoreUnavailable, match="it is a slave, not the master"):
                 await link.call("PING")
             await link.close()

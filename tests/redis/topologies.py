@@ -17,7 +17,7 @@ from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.local import RedisServer
 from penstock.stores.redis import keys
-from penstock.stores.redis.server import Server
+from penstock.stores.redis.connection import Server
 from tests.redis.cluster import SLOTS
 from tests.servers import open_folder
 from tests.waiting import until_now

@@ -41,6 +41,7 @@ from penstock.stores.tiering import (
     check_term,
     intent_from,
 )
+from penstock.stores.topology import Topology
 
 Image = dict[str, Any]
 OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_members")
@@ -381,7 +382,9 @@ class MemoryTiering:
 
 
 class TieredStores:
+    topology = Topology(is_tiered=True, is_shared=False, tasks_are_durable=True)
     commit_feed = None
+    fleet = None
 
     def __init__(self, clock: Callable[[], float], partitions: int) -> None:
         self.hot = TieredHotStore(clock, partitions)

@@ -71,6 +71,7 @@ class Wire:
     """`faults` counts what happened, so that a test can show that it did."""
 
     commit_feed = None
+    fleet = None
 
     def __init__(
         self,
@@ -87,6 +88,7 @@ class Wire:
         self._dead = False
         self._late: set[asyncio.Task[Any]] = set()
         self._stores = stores
+        self.topology = stores.topology
         self._connected: dict[str, int] = {}
         """By call: the start of the server with which it was last made."""
         self.hot = _Proxy(stores.hot, self)

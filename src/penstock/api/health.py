@@ -17,7 +17,6 @@ from penstock.service.fleet import Fleet
 from penstock.service.outages import shown_outage
 from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
-from penstock.stores.topology import topology_of
 from penstock.views.executions import time_text
 
 READY_SECONDS = 2.0
@@ -44,7 +43,7 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     )
     async def ready() -> Response:
         # orchestrators of other processes aren't needed: what is accepted now runs when they come
-        if not topology_of(service.stores).is_tiered:
+        if not service.stores.topology.is_tiered:
             checks = await _run_checks(_needed_checks(service.stores, fleet))
         else:
             checks = await store_checks(service.stores)
@@ -152,7 +151,7 @@ def _store_checks(stores: Stores) -> Checks:
         await stores.cold.get_workflow(NOBODY, 0)
         return {"ok": True}
 
-    if topology_of(stores).is_tiered:
+    if stores.topology.is_tiered:
         return {"redis": hot, "database": cold}
     return {"store": hot}
 

@@ -16,8 +16,7 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from penstock.api.rate_limit import Entered, MemoryRateLimitStorage
-from penstock.stores.redis.clients import async_client, close_client
-from penstock.stores.redis.scripts import FOLDER
+from penstock.stores.redis.connection import async_client, close_client, script
 
 log = logging.getLogger("penstock.api")
 
@@ -35,8 +34,7 @@ class RedisRateLimitStorage:
         """`close` closes the client too."""
         self._client = client
         self._clock = clock
-        source = (FOLDER / "rate_limit.lua").read_text(encoding="utf-8")
-        self._script = client.register_script(source)
+        self._script = client.register_script(script("rate_limit").source)
         self._own = MemoryRateLimitStorage(clock)
         self._away_until = float("-inf")
         self._away = False

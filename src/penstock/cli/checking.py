@@ -113,7 +113,7 @@ def _check_schema(connection: Any, facts: list[StoreFacts]) -> Iterator[Check]:
 
 
 def _check_redis(settings: Settings, facts: StoreFacts | None) -> Iterator[Check]:
-    from penstock.stores.redis.clients import client as open_client
+    from penstock.stores.redis.connection import open_client
 
     options: dict[str, Any] = {
         "socket_timeout": TIMEOUT_SECONDS,

@@ -23,6 +23,7 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 - `handlers`: a worker gets only tasks whose handler it has.
 - `priority`: tasks of a higher priority come first.
 - `live_logs`: what running tasks have logged so far.
+- `fleet`: members, and what a shared store shows of them.
 - `cold`: intents, control requests, what has ended.
 - `triggering`: executions that wait for their trigger.
 - `idempotency`: the same request twice is one execution.
@@ -68,6 +69,7 @@ TOPICS = (
     "dead_letters",
     "definitions",
     "feed",
+    "fleet",
     "forgetting",
     "handlers",
     "idempotency",

@@ -24,7 +24,6 @@ from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.plan_cache import PlanCache
-from penstock.stores.topology import topology_of
 from penstock.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ class LeaseTerm:
             routing=routing,
             large_turn=large_turn,
         )
-        self._topology = topology_of(stores)
+        self._topology = stores.topology
         self._backlog = BacklogWatch(stores.queue, lease, routing, no_handler_seconds)
         self._leaving = asyncio.Event()
         self._tiering: PartitionTiering | None = None

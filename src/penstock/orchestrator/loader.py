@@ -17,7 +17,6 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
 from penstock.stores.base import Intent, Stored, Stores
 from penstock.stores.plan_cache import PlanCache
-from penstock.stores.topology import topology_of
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -50,7 +49,7 @@ class Loader:
         self._hot = stores.hot
         self._cold = stores.cold
         self._plans = plans
-        self._topology = topology_of(stores)
+        self._topology = stores.topology
         self._silent_until = 0.0
 
     async def load(self, execution_ids: Collection[str], starts: Collection[str]) -> Loaded:

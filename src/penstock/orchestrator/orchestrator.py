@@ -25,8 +25,8 @@ from penstock.orchestrator.routing import Routing
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.plan_cache import PlanCache
-from penstock.stores.topology import topology_of
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -123,9 +123,7 @@ class Orchestrator:
         """
         self._stopping = True
         await self._deregister()
-        if not topology_of(
-            self._stores
-        ).is_tiered:  # else the inbox is still there for the next owner
+        if not self._stores.topology.is_tiered:  # else the inbox is still there for the next owner
             await self._drain()
 
         for partition in self._tended:
@@ -178,7 +176,7 @@ class Orchestrator:
     async def _announce(self) -> None:
         now = asyncio.get_running_loop().time()
         if now >= self._announce_at:
-            about = {"partitions": sorted(self.owned), "pid": os.getpid()}
+            about = OrchestratorDetails(sorted(self.owned), os.getpid())
             self._members = await self._stores.hot.announce(
                 self.name, MEMBERSHIP_LEASES * self._lease_seconds, about
             )

@@ -40,7 +40,6 @@ from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.plan_cache import Compiling, PlanCache
-from penstock.stores.topology import topology_of
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -147,7 +146,7 @@ class PartitionOwner:
         self._weight = 0
         self._deciding = False
         self._retiring = False
-        self._topology = topology_of(stores)
+        self._topology = stores.topology
         self._landed_at = stores.hot.now()
 
     async def run(self) -> None:

@@ -28,7 +28,6 @@ from penstock.engine.events import (
 )
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.stores.base import ControlRequest, Stored, Stores, TaskQueue
-from penstock.stores.topology import topology_of
 
 CHUNK = 500
 INBOX_CHUNK = 5000
@@ -47,7 +46,7 @@ async def recover(stores: Stores, partition: int, position: int = 0) -> int:
     Everything after `position` is still to be read there. Returns the number of executions that
     were looked at.
     """
-    if not topology_of(stores).tasks_are_durable:
+    if not stores.topology.tasks_are_durable:
         return await _make_up(stores, partition)
     execution_ids = await stores.cold.started(partition)
     await _make_up_starts(stores, partition, execution_ids, position)

@@ -28,7 +28,6 @@ from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.handlers import register_handlers
 from penstock.stores.opening import open_stores
 from penstock.stores.plan_cache import PlanCache
-from penstock.stores.topology import topology_of
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
 from penstock.views.executions import history_view
@@ -161,7 +160,7 @@ class Engine:
         )
         # On shared stores other processes may decide too: commits then come from the commit feed,
         # not from this orchestrator.
-        self._is_alone = not topology_of(self.stores).is_shared
+        self._is_alone = not self.stores.topology.is_shared
         self.service = Service(
             self.stores,
             self.plans,

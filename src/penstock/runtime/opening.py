@@ -15,7 +15,6 @@ from penstock.stores.base import Stores
 from penstock.stores.installed import is_shared
 from penstock.stores.opening import open_stores
 from penstock.stores.plan_cache import PlanCache
-from penstock.stores.topology import topology_of
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
 
@@ -33,10 +32,16 @@ async def open_scaled(settings: Settings) -> AsyncIterator[Stores]:
     stores = open_stores(settings.store, settings)
     try:
         await stores.open()
-        if not topology_of(stores).is_shared:
+        if stores.commit_feed is None:
             address = hide_password(settings.store)
             raise SettingsError(
                 f"the store {address} has no commit feed, which several processes need"
+            )
+        if stores.fleet is None:
+            address = hide_password(settings.store)
+            raise SettingsError(
+                f"the store {address} doesn't list its workers and orchestrators (fleet), "
+                "which several processes need"
             )
         yield stores
     finally:

@@ -20,7 +20,6 @@ from penstock.runtime.opening import open_scaled, service_over
 from penstock.runtime.roles import OnReady
 from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
-from penstock.stores.topology import topology_of
 from penstock.telemetry.exposition import Exposition
 from penstock.telemetry.metrics import Metrics
 
@@ -63,7 +62,7 @@ async def serving(
     async with AsyncExitStack() as stack:
         fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
         rate_limit_storage: RateLimitStorage | None = None
-        if topology_of(stores).is_shared:  # other processes may use the same stores
+        if stores.topology.is_shared:  # other processes may use the same stores
             fleet = ScaledFleet(stores, settings.worker_dead_seconds)
             rate_limit_storage = await stack.enter_async_context(_shared_rate_limit(settings))
         api = _serving_over(

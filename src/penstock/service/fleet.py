@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
 from penstock.service.waiting import Untaken, Waiting
 from penstock.stores.base import Stores
+from penstock.stores.fleet import ClaimedTask
 from penstock.views.executions import time_text
 from penstock.worker.runtime import Worker
 
@@ -47,7 +48,7 @@ class EmbeddedFleet:
             "handlers": sorted(worker.registry.names),
             "heartbeats": heartbeats.get(worker.worker_id, 0),
             "started_at": time_text(worker.started_at),
-            "tasks": _task_views(worker.claimed()),
+            "tasks": _task_views(_claimed_tasks(worker)),
         }
         return [view]
 
@@ -66,32 +67,15 @@ class EmbeddedFleet:
         return sum(lengths.values())
 
 
-class FleetQueue(Protocol):
-    """The task queue of a store that several processes share: what it has beside `TaskQueue`."""
-
-    async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
-        """The live workers.
-
-        `started_at` is a number, or None; `tasks` has pairs of a task and the seconds since the
-        worker claimed it.
-        """
-
-
-class FleetHotStore(Protocol):
-    """The hot store of a fleet: what it has beside `HotStore`."""
-
-    async def orchestrator_details(self) -> list[dict[str, Any]]:
-        """The live orchestrators: of each its `name`, and what it last announced as `about`."""
-
-    async def inbox_length(self) -> int:
-        """The events in all inboxes that aren't committed yet, counted."""
-
-
 class ScaledFleet:
     """The fleet of a deployment: the workers and orchestrators that have announced themselves."""
 
     def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
+        """`stores` are open, and several processes share them."""
+        if stores.fleet is None:
+            raise ValueError("the stores of one process have no fleet")
         self._stores = stores
+        self._fleet = stores.fleet
         self._dead_seconds = dead_seconds
 
     async def workers(self) -> list[dict[str, Any]]:
@@ -99,26 +83,33 @@ class ScaledFleet:
 
         A worker that has been silent for so long that the reaper takes its tasks is left out.
         """
-        queue = cast("FleetQueue", self._stores.queue)
         views: list[dict[str, Any]] = []
-        for details in await queue.worker_details(TASKS_MAX):
-            heartbeat_seconds = details.pop("heartbeat_seconds", None) or 0.0
-            dead_seconds = dead_after(self._dead_seconds, heartbeat_seconds)
-            if details["seconds_since_heartbeat"] >= dead_seconds:
+        for worker in await self._fleet.workers(TASKS_MAX):
+            offer = worker.offer
+            dead_seconds = dead_after(self._dead_seconds, offer.heartbeat_seconds)
+            if offer.silent_seconds >= dead_seconds:
                 continue
 
-            handlers = details.get("handlers")
             view = {
-                **details,
-                "handlers": None if handlers is None else sorted(handlers),
-                "started_at": time_text(details["started_at"]),
-                "tasks": _task_views(details["tasks"]),
+                "worker_id": offer.worker_id,
+                "queues": sorted(offer.queues),
+                "handlers": None if offer.handlers is None else sorted(offer.handlers),
+                "running": worker.running,
+                "heartbeats": worker.heartbeats,
+                "seconds_since_heartbeat": round(offer.silent_seconds, 3),
+                "started_at": time_text(offer.started_at or None),
+                "tasks": _task_views(worker.tasks),
             }
             views.append(view)
         return views
 
     async def orchestrators(self) -> list[dict[str, Any]]:
-        return await cast("FleetHotStore", self._stores.hot).orchestrator_details()
+        orchestrators = await self._fleet.orchestrators()
+        views: list[dict[str, Any]] = []
+        for name, details in sorted(orchestrators.items()):
+            view = {"name": name, "partitions": details.partitions, "pid": details.pid}
+            views.append(view)
+        return views
 
     async def queues(self) -> list[dict[str, Any]]:
         return await _queue_views(self._stores, self._dead_seconds)
@@ -128,7 +119,7 @@ class ScaledFleet:
 
         The entries are counted without being read, and one may hold several events.
         """
-        return await cast("FleetHotStore", self._stores.hot).inbox_length()
+        return await self._fleet.inbox_length()
 
 
 async def _queue_views(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[dict[str, Any]]:
@@ -156,7 +147,12 @@ async def _queue_views(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> li
     return views
 
 
-def _task_views(claimed: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
+def _claimed_tasks(worker: Worker) -> Iterator[ClaimedTask]:
+    for task, seconds in worker.claimed():
+        yield ClaimedTask.of(task, seconds)
+
+
+def _task_views(claimed: Iterable[ClaimedTask]) -> list[dict[str, Any]]:
     """The views of claimed tasks, each with the seconds since it was claimed."""
     return [
         {
@@ -166,7 +162,7 @@ def _task_views(claimed: Iterable[tuple[Any, float | None]]) -> list[dict[str, A
             "handler": task.handler,
             "queue": task.queue,
             "workflow": task.workflow,
-            "seconds": None if seconds is None else round(seconds, 3),
+            "seconds": None if task.seconds is None else round(task.seconds, 3),
         }
-        for task, seconds in islice(claimed, TASKS_MAX)
+        for task in islice(claimed, TASKS_MAX)
     ]

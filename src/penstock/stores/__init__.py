@@ -4,6 +4,7 @@ The protocols, and what all stores share:
 
 - `base`: hot store, task queue, blobs, commit feed, and `Stores`, which has one of each.
 - `cold`: cold stores: definitions, intents, all that outlives an execution's run.
+- `fleet`: workers and orchestrators of all processes that share a store.
 - `tiering`: what moves between a hot and a cold store that are two.
 - `commit_plan`: what a batch decided, as the lists that a store writes.
 - `codec`: how things are encoded.

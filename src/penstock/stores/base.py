@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from zlib import crc32
 
 import msgspec
@@ -17,8 +17,10 @@ from penstock.errors import Conflict, NotFound
 if TYPE_CHECKING:
     from penstock.stores.cold import ColdStore
     from penstock.stores.commit_plan import CommitPlan
+    from penstock.stores.fleet import FleetStore, OrchestratorDetails
     from penstock.stores.records import FeedEntry
     from penstock.stores.tiering import Tiering
+    from penstock.stores.topology import Topology
 
 ControlRequest = Literal["cancel", "pause", "resume"]
 """What a user asks of an execution that runs. SQL stores it in the column `wish`."""
@@ -159,10 +161,6 @@ def check_triggerable(execution_id: str, state: str | None, *, waits: bool) -> N
 class HotStore(Protocol):
     @property
     def partitions(self) -> int: ...
-    @property
-    def tasks_are_durable(self) -> bool:
-        """False: queued tasks don't outlive the process, so a new owner hands them out again."""
-        ...
 
     def now(self) -> float:
         """The store's clock: leases and timers go by this one."""
@@ -208,7 +206,7 @@ class HotStore(Protocol):
     def check_open(self) -> None:
         """Raises `StoreUnavailable` if it is known that no events can be appended now."""
 
-    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:
+    async def announce(self, name: str, seconds: float, about: OrchestratorDetails) -> list[str]:
         """Announce an orchestrator as a member of the fleet, for at least so many seconds.
 
         `about` is shown of it. Answers the names of all members, sorted.
@@ -396,6 +394,8 @@ class Stores(Protocol):
     """The stores that one address (`sqlite:///…`, `memory://`) opens."""
 
     @property
+    def topology(self) -> Topology: ...
+    @property
     def hot(self) -> HotStore: ...
     @property
     def queue(self) -> TaskQueue: ...
@@ -411,6 +411,10 @@ class Stores(Protocol):
     @property
     def commit_feed(self) -> CommitFeed | None:
         """The commits of other processes, as they come; None where there are no others."""
+
+    @property
+    def fleet(self) -> FleetStore | None:
+        """The workers and orchestrators of all processes; None where there are no others."""
 
     async def open(self) -> None:
         """Open the stores, before anything else is asked of them."""

@@ -9,7 +9,7 @@ Then `mystore://…` is an address for `PENSTOCK_STORE`, `--store` and `Engine`.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from penstock.config import Settings, installed_stores, is_redis, scheme_of
 from penstock.errors import SettingsError
@@ -17,19 +17,26 @@ from penstock.stores.base import Stores
 
 
 class StoreOpener(Protocol):
-    """What the entry point names: a function, or the class of the stores itself.
-
-    It may have an attribute `is_shared`: True means that several processes may have the same store
-    open at once, so that `penstock api`, `orchestrator` and `worker` run on it. Without it one
-    process at a time has the store.
-    """
+    """What the entry point names: a function, or the class of the stores itself."""
 
     def __call__(self, address: str, settings: Settings) -> Stores:
         """Stores that aren't open yet. Raises `SettingsError` for an address that can't be used."""
 
 
-def installed_opener(address: str) -> StoreOpener | None:
-    """The opener of an address; None if no package has a store for it.
+class InstalledStore(NamedTuple):
+    """The store of another package, as its entry point names it."""
+
+    opener: StoreOpener
+    is_shared: bool
+    """Whether several processes may have the same store open at once.
+
+    Then `penstock api`, `orchestrator` and `worker` run on it. It is asked before there are stores
+    whose `topology` would say it.
+    """
+
+
+def installed_store(address: str) -> InstalledStore | None:
+    """The installed store of an address; None if no package has a store for it.
 
     Raises `SettingsError` for one that can't be imported.
     """
@@ -47,12 +54,14 @@ def installed_opener(address: str) -> StoreOpener | None:
         raise SettingsError(
             f"{where} is no function and no class; its entry point must name what opens the store"
         )
-    store_opener: StoreOpener = opener
-    return store_opener
+    # an attribute of the function or class, which it may lack: another package's code
+    is_shared = getattr(opener, "is_shared", False) is True
+    return InstalledStore(opener, is_shared)
 
 
 def is_shared(address: str) -> bool:
     """Whether several processes may have this store open at once."""
     if is_redis(address):
         return True
-    return getattr(installed_opener(address), "is_shared", False) is True
+    store = installed_store(address)
+    return store is not None and store.is_shared

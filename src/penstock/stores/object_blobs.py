@@ -13,6 +13,7 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from penstock.engine.events import Blob
@@ -20,9 +21,20 @@ from penstock.errors import SettingsError, StoreError, StoreUnavailable
 from penstock.stores.blobs import DirectoryBlobs
 
 SCHEMES = ("s3", "gs", "az")
-CALL_SECONDS = 30
-CONNECT_SECONDS = 5
 TRIES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectBlobTiming:
+    """How long calls to an object store may take, in whole seconds."""
+
+    connect_seconds: int = 5
+    """For a connection."""
+    call_seconds: int = 30
+    """For a call, with its value. It is tried again then."""
+
+
+DEFAULT_BLOB_TIMING = ObjectBlobTiming()
 
 
 class StoredObject(NamedTuple):
@@ -34,13 +46,13 @@ class StoredObject(NamedTuple):
 class ObjectBlobs:
     """Blobs in an object store: one object per value, named by its hash."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, timing: ObjectBlobTiming = DEFAULT_BLOB_TIMING) -> None:
         """Raises `SettingsError` for an address that can't be used.
 
         The object store isn't connected to yet.
         """
         self.url = url
-        self._obstore, self._store = _open(url)
+        self._obstore, self._store = _open(url, timing)
         self._put_at: dict[str, float] = {}
         """When this process has last put each value, by key: then it isn't deleted as an old one.
         """
@@ -165,7 +177,7 @@ def is_object_store(blobs: str | None) -> bool:
     return blobs is not None and "://" in blobs
 
 
-def _open(url: str) -> tuple[Any, Any]:
+def _open(url: str, timing: ObjectBlobTiming) -> tuple[Any, Any]:
     scheme = url.partition("://")[0]
     if scheme not in SCHEMES:
         schemes = ", ".join(f"{name}://…" for name in SCHEMES)
@@ -183,8 +195,8 @@ def _open(url: str) -> tuple[Any, Any]:
     options: Any = {
         # for an endpoint with http://, such as a server in the same network
         "allow_http": True,
-        "timeout": f"{CALL_SECONDS}s",
-        "connect_timeout": f"{CONNECT_SECONDS}s",
+        "timeout": f"{timing.call_seconds}s",
+        "connect_timeout": f"{timing.connect_seconds}s",
     }
     try:
         store = obstore.store.from_url(

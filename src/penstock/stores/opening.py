@@ -8,7 +8,7 @@ from pathlib import Path
 from penstock.config import REDIS_SCHEMES, Settings, hide_password, installed_stores
 from penstock.errors import SettingsError
 from penstock.stores.base import Stores
-from penstock.stores.installed import installed_opener
+from penstock.stores.installed import installed_store
 from penstock.stores.object_blobs import ObjectBlobs, is_object_store
 
 
@@ -30,9 +30,9 @@ def open_stores(address: str, settings: Settings) -> Stores:
         return SqliteStores(path, Path(settings.blobs) if settings.blobs else None)
     if scheme in {*REDIS_SCHEMES, "unix"}:
         return _open_scaled(address, settings)
-    opener = installed_opener(address)
-    if opener is not None:
-        return opener(address, settings)
+    store = installed_store(address)
+    if store is not None:
+        return store.opener(address, settings)
     installed = "".join(f", {scheme}://…" for scheme in installed_stores())
     raise SettingsError(
         f"the store {hide_password(address)!r} can't be opened; "

@@ -13,7 +13,12 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import NotFound, SchemaMismatch, SettingsError, StoreUnavailable
 from penstock.stores.base import BlobStore, ControlRequest, Stored, check_controllable, partition_of
-from penstock.stores.object_blobs import ObjectBlobs, is_object_store
+from penstock.stores.object_blobs import (
+    DEFAULT_BLOB_TIMING,
+    ObjectBlobs,
+    ObjectBlobTiming,
+    is_object_store,
+)
 from penstock.stores.partial import history_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
@@ -30,11 +35,14 @@ from penstock.stores.records import (
 )
 from penstock.stores.redis import keys
 from penstock.stores.redis.commit_feed import RedisCommitFeed
+from penstock.stores.redis.connection import Server
+from penstock.stores.redis.fleet import RedisFleet
 from penstock.stores.redis.hot import RedisHotStore, stored_of
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
-from penstock.stores.redis.server import Server
+from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 from penstock.stores.tiering import Copy, last_record, summary_from
+from penstock.stores.topology import Topology
 
 log = logging.getLogger("penstock.stores")
 
@@ -194,16 +202,27 @@ class ScaledStores:
     queue: RedisTaskQueue
     commit_feed: RedisCommitFeed
     tiering: ScaledTiering
+    fleet: RedisFleet
 
-    def __init__(self, store: str, settings: Settings) -> None:
+    topology = Topology(is_tiered=True, is_shared=True, tasks_are_durable=True)
+
+    def __init__(
+        self,
+        store: str,
+        settings: Settings,
+        redis_timing: RedisTiming = DEFAULT_TIMING,
+        blob_timing: ObjectBlobTiming = DEFAULT_BLOB_TIMING,
+    ) -> None:
         if settings.database is None:
             raise SettingsError(
                 f"the store {hide_password(store)} needs a PostgreSQL beside it: "
                 "set PENSTOCK_DATABASE=postgresql://…"
             )
-        self.server = Server(store)
+        self.server = Server(store, redis_timing)
+        self._is_open = False
+        """Whether the parts exist that need to know the number of partitions."""
         self._heartbeat_seconds = settings.heartbeat_seconds
-        self.objects = _objects(settings.blobs)
+        self.objects = _objects(settings.blobs, blob_timing)
         self.cold = ScaledColdStore(
             settings.database, partitions=settings.partitions, objects=self.objects
         )
@@ -228,6 +247,8 @@ class ScaledStores:
         self.cold.hot = self.hot
         self.cold.commit_feed = self.commit_feed = RedisCommitFeed(self.server, partitions)
         self.tiering = ScaledTiering(RedisHotTier(self.server, self.hot), self.cold)
+        self.fleet = RedisFleet(self.server, partitions)
+        self._is_open = True
 
     async def _claim(self) -> None:
         """Mark this Redis as the one of this store. Raises if it is that of another store."""
@@ -254,13 +275,13 @@ class ScaledStores:
         return (await purge(self.cold, before)).executions
 
     async def close(self) -> None:
-        if hasattr(self, "queue"):
+        if self._is_open:
             await self.queue.close()
         await self.server.close()
         await self.cold.close()
 
 
-def _objects(blobs: str | None) -> ObjectBlobs | None:
+def _objects(blobs: str | None, timing: ObjectBlobTiming) -> ObjectBlobs | None:
     """The object store that PENSTOCK_BLOBS names; None if large values are in PostgreSQL."""
     if blobs is None:
         return None
@@ -270,4 +291,4 @@ def _objects(blobs: str | None) -> ObjectBlobs | None:
             "with Redis, large values are in PostgreSQL (leave it out) "
             "or in an object store (s3://bucket/folder)"
         )
-    return ObjectBlobs(blobs)
+    return ObjectBlobs(blobs, timing)

@@ -1,25 +1,20 @@
-"""How the stores of one address hang together. What differs between them is asked here."""
+"""The topology of stores: how those of one address hang together, as each `Stores` states it."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from penstock.stores.base import Stores
-
 
 class Topology(NamedTuple):
     is_tiered: bool
     """Hot and cold are two stores: executions move from one to the other, and either may be away.
+
+    Then `Stores.tiering` isn't None.
     """
     is_shared: bool
-    """Several processes work on the stores, so a process sees commits of others in the feed."""
+    """Several processes work on the stores, so a process sees commits of others in the feed.
+
+    Then `Stores.commit_feed` and `Stores.fleet` aren't None.
+    """
     tasks_are_durable: bool
     """Queued tasks outlive the process; else a new owner hands them out again."""
-
-
-def topology_of(stores: Stores) -> Topology:
-    return Topology(
-        is_tiered=stores.tiering is not None,
-        is_shared=stores.commit_feed is not None,
-        tasks_are_durable=stores.hot.tasks_are_durable,
-    )

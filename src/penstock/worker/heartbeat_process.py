@@ -224,8 +224,8 @@ def send_heartbeat(store: str, worker_id: str) -> None:
     """
     import asyncio  # noqa: PLC0415
 
+    from penstock.stores.redis.connection import Server  # noqa: PLC0415
     from penstock.stores.redis.fleet import keep_alive  # noqa: PLC0415
-    from penstock.stores.redis.server import Server  # noqa: PLC0415
 
     async def send() -> None:
         server = Server(store)

@@ -20,12 +20,16 @@ from penstock.stores.base import BlobStore
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.memory.cold import MemoryColdStore
 from penstock.stores.memory.hot import MemoryHotStore
+from penstock.stores.topology import Topology
 
 __all__ = ["MemoryHotStore", "MemoryStores"]
 
 
 class MemoryStores:
-    tiering = commit_feed = None
+    topology = Topology(is_tiered=False, is_shared=False, tasks_are_durable=True)
+    tiering = None
+    commit_feed = None
+    fleet = None
 
     def __init__(
         self, clock: Callable[[], float], partitions: int = 1, blobs: BlobStore | None = None

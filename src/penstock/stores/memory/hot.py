@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec import structs
 
@@ -13,6 +12,7 @@ from penstock.errors import Fenced, NotOpen
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, partition_of
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.partial import record_of
@@ -30,8 +30,6 @@ class _Partition:
 
 
 class MemoryHotStore:
-    tasks_are_durable = True
-
     def __init__(self, clock: Callable[[], float], partitions: int = 1) -> None:
         self.partitions = partitions
         self.now = clock
@@ -147,7 +145,7 @@ class MemoryHotStore:
         if not self.is_open:
             raise NotOpen("the store in memory has been closed; nothing would run from now on")
 
-    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+    async def announce(self, name: str, seconds: float, about: OrchestratorDetails) -> list[str]:  # noqa: ARG002
         self._members[name] = self.now() + seconds
         return sorted(member for member, until in self._members.items() if until > self.now())
 

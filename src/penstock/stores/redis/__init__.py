@@ -1,18 +1,10 @@
 """The hot store on Redis or Valkey. `docs/design.md` has the layout of the keys.
 
-The connection:
-
-- `address`: from a URL to where and how to connect.
-- `sentinels`: where the master is, as Sentinels know it.
-- `wire`: one connection.
-- `server`: the connections of a store, its clock, whether it is there.
-- `clients`: redis-py's clients, for what isn't worth a connection of our own kind.
-- `scripts`: the `.lua` files; they check first, write after and decide nothing.
-
-The store:
-
+- `connection`: how Redis is reached, and why not with redis-py's clients.
 - `keys`: names of keys.
+- `timing`: how long what may take, and how often things are done.
 - `hot`: executions, inboxes, timers, leases.
+- `flat_lists`: several values for each of many things, as scripts take and answer them.
 - `commits`: a commit plan as the arguments of `commit.lua`.
 - `inbox`: positions in an inbox, and what its entries hold.
 - `malformed`: entries that can't be read.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 
 import msgspec
 
@@ -16,12 +16,9 @@ from penstock.engine.commands import Transition
 from penstock.stores.records import FeedEntry, FeedGap
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FEED_SLOTS as SLOTS
-from penstock.stores.redis.malformed import dropped
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
+from penstock.stores.redis.connection import Link, Server
+from penstock.stores.redis.malformed import DroppedEntries
 
-BLOCK_SECONDS = 5.0
-MARGIN_SECONDS = 5.0
 SUBSCRIPTION_ENTRIES = 200
 PAGE_ENTRIES = 8
 RESTS_MAX = 64
@@ -42,6 +39,7 @@ class RedisCommitFeed:
 
         A commit may have hundreds of parts.
         """
+        self._dropped = DroppedEntries(server.timing.dropped_line_seconds)
 
     async def commits_end(self) -> tuple[int, ...]:
         calls = [self._begin(partition) for partition in range(self._partitions)]
@@ -59,7 +57,8 @@ class RedisCommitFeed:
             for partition, position in enumerate(after)
         ]
         by_partition = await asyncio.gather(*calls)
-        return list(chain.from_iterable(by_partition))[:limit]
+        feed_entries = chain.from_iterable(by_partition)
+        return list(islice(feed_entries, limit))
 
     async def _partition_entries(self, partition: int, after: int, limit: int) -> list[FeedEntry]:
         feed_entries = self._rests.pop((partition, after), [])
@@ -71,14 +70,17 @@ class RedisCommitFeed:
             feed_entries += page
 
         if len(feed_entries) > limit:
-            self._rests[partition, feed_entries[limit - 1].position] = feed_entries[limit:]
+            last_position = feed_entries[limit - 1].position
+            self._rests[partition, last_position] = feed_entries[limit:]
             if len(self._rests) > RESTS_MAX:
-                del self._rests[next(iter(self._rests))]
+                oldest = next(iter(self._rests))
+                del self._rests[oldest]
         return feed_entries[:limit]
 
     async def _page(self, partition: int, after: int) -> list[FeedEntry]:
         key = keys.commit_feed(partition)
-        start = f"{min(max(after, 0) // SLOTS, NUMBER_MAX)}-0".encode()
+        number = max(after, 0) // SLOTS
+        start = f"{min(number, NUMBER_MAX)}-0".encode()
         while True:
             link = self._server.of(partition)
             entries = await link.ask("XRANGE", key, start, "+", "COUNT", PAGE_ENTRIES)
@@ -89,13 +91,14 @@ class RedisCommitFeed:
 
             feed_entries = [
                 feed_entry
-                for feed_entry in _feed_entries(partition, entries)
+                for feed_entry in self._decode(partition, entries)
                 if feed_entry.position > after
             ]
             if feed_entries or len(entries) < PAGE_ENTRIES:
                 return feed_entries
             # nothing in these entries is new or can be read: go on behind them
-            start = b"(" + entries[-1][0]
+            last_id, _ = entries[-1]
+            start = b"(" + last_id
 
     async def subscribe(self) -> AsyncIterator[list[FeedEntry]]:
         """Commits from now on.
@@ -136,26 +139,30 @@ class RedisCommitFeed:
         entry has. Whoever begins to read now has missed nothing.
         """
         first = await self._server.of(partition).ask("HGET", keys.lease(partition), "e")
-        return max(await self._newest(partition), int(first or 0) // SLOTS)
+        first_number = int(first or 0) // SLOTS
+        newest_number = await self._newest(partition)
+        return max(newest_number, first_number)
 
     async def _read(
         self, link: Link, partitions: Sequence[int], numbers: dict[int, int]
     ) -> list[FeedEntry]:
         count = ("COUNT", SUBSCRIPTION_ENTRIES)
-        block = ("BLOCK", round(BLOCK_SECONDS * 1000))
+        timing = self._server.timing
+        block = ("BLOCK", round(timing.feed_seconds * 1000))
         streams = [keys.commit_feed(partition) for partition in partitions]
         after = [f"{numbers[partition]}-1" for partition in partitions]
         call = ("XREAD", *count, *block, "STREAMS", *streams, *after)
-        reply = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        seconds_max = timing.feed_seconds + timing.block_margin_seconds
+        reply = await link.ask(*call, seconds=seconds_max)
 
-        partition_by_key = {key.encode(): p for key, p in zip(streams, partitions, strict=True)}
+        partition_by_key = dict(zip(streams, partitions, strict=True))
         feed_entries: list[FeedEntry] = []
         for key, entries in reply or ():
-            partition = partition_by_key[key]
+            partition = partition_by_key[key.decode()]
             if _before(entries[0]) > _end(numbers[partition]):
                 raise FeedGap("some commits were trimmed before they were read")
             numbers[partition] = _number(entries[-1])
-            feed_entries += _feed_entries(partition, entries)
+            feed_entries += self._decode(partition, entries)
         return feed_entries
 
     async def _newest(self, partition: int) -> int:
@@ -164,6 +171,18 @@ class RedisCommitFeed:
             "XREVRANGE", keys.commit_feed(partition), "+", "-", "COUNT", 1
         )
         return _number(newest[0]) if newest else 0
+
+    def _decode(self, partition: int, entries: Sequence[StreamEntry]) -> Iterator[FeedEntry]:
+        """What entries hold. One that can't be read is dropped."""
+        for entry in entries:
+            first = _number(entry) * SLOTS
+            try:
+                recorded = _lines.decode(entry[1][1])
+            except (msgspec.DecodeError, IndexError) as error:
+                self._dropped.add("an entry of the feed of commits", error)
+                continue
+            for index, (execution_id, lines) in enumerate(recorded):
+                yield FeedEntry(first + index, execution_id, lines, partition)
 
 
 def _number(entry: StreamEntry) -> int:
@@ -180,16 +199,4 @@ def _before(entry: StreamEntry) -> int:
     try:
         return int(entry[1][3])
     except (IndexError, ValueError):
-        return 0  # not ours; `_feed_entries` drops it
-
-
-def _feed_entries(partition: int, entries: Sequence[StreamEntry]) -> Iterator[FeedEntry]:
-    for entry in entries:
-        first = _number(entry) * SLOTS
-        try:
-            recorded = _lines.decode(entry[1][1])
-        except (msgspec.DecodeError, IndexError) as error:
-            dropped.add("an entry of the feed of commits", error)
-            continue
-        for index, (execution_id, lines) in enumerate(recorded):
-            yield FeedEntry(first + index, execution_id, lines, partition)
+        return 0  # not ours; `_decode` drops it

@@ -15,7 +15,7 @@ import msgspec
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskEvent
 from penstock.stores.redis import keys
-from penstock.stores.redis.server import Server
+from penstock.stores.redis.connection import Server
 from penstock.stores.task_keys import Key, key_of
 
 PORTION = 1000

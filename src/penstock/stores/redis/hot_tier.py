@@ -10,9 +10,9 @@ import msgspec
 
 from penstock.stores.base import Lease
 from penstock.stores.redis import keys
+from penstock.stores.redis.connection import Server
+from penstock.stores.redis.flat_lists import portions
 from penstock.stores.redis.hot import RedisHotStore
-from penstock.stores.redis.scripts import script
-from penstock.stores.redis.server import Server
 from penstock.stores.tiering import Outgoing
 
 PORTION = 200
@@ -29,10 +29,11 @@ class RedisHotTier:
 
     async def server_id(self, partition: int) -> str:
         reply = await self._server.of(partition).ask("INFO", "server")
-        for line in reply.decode(errors="replace").splitlines():
+        lines: list[str] = reply.decode(errors="replace").splitlines()
+        for line in lines:
             name, _, value = line.partition(":")
             if name == "run_id":
-                return str(value)
+                return value
         return ""
 
     async def built(self, lease: Lease) -> str:
@@ -54,32 +55,35 @@ class RedisHotTier:
             return
 
         # nothing changes: this only asks whether the lease is still valid
-        link = self._server.of(lease.partition)
-        key = keys.lease(lease.partition)
-        await script("lease").ask(link, key, lease.token, "acknowledge_outbox", 0)
+        await self._server.ask_script(
+            lease.partition, "lease", lease.token, "acknowledge_outbox", 0
+        )
 
     async def acknowledge_commit(self, lease: Lease, commit_number: int) -> None:
         await self._run(lease, "acknowledge_commit", commit_number)
 
     async def wipe(self, lease: Lease) -> None:
-        link = self._server.of(lease.partition)
-        prefix = keys.prefix(lease.partition)
-        pattern = prefix.replace("[", "\\[") + "*"
-        retained = {f"{prefix}lease".encode(), f"{prefix}inbox".encode()}
+        partition = lease.partition
+        link = self._server.of(partition)
+        pattern = keys.prefix(partition).replace("[", "\\[") + "*"
+        retained = {
+            keys.lease(partition).encode(),
+            keys.inbox(partition).encode(),
+        }
 
         cursor: Any = 0
         while True:
             cursor, names = await link.ask("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_KEYS)
             doomed = [name for name in names if name not in retained]
-            for first in range(0, len(doomed), PORTION):
-                await self._run(lease, "wipe", *doomed[first : first + PORTION])
+            for portion in portions(doomed, PORTION):
+                await self._run(lease, "wipe", *portion)
             if int(cursor) == 0:
                 return
 
     async def restore(self, lease: Lease, executions: Mapping[str, bytes]) -> None:
         items = list(chain.from_iterable(executions.items()))
-        for first in range(0, len(items), 2 * PORTION):
-            await self._run(lease, "restore", *items[first : first + 2 * PORTION])
+        for portion in portions(items, PORTION, width=2):
+            await self._run(lease, "restore", *portion)
 
     async def mark_built(self, lease: Lease, store_id: str, commit_number: int) -> None:
         await self._run(lease, "built", store_id, commit_number)
@@ -88,6 +92,4 @@ class RedisHotTier:
 
     async def _run(self, lease: Lease, action: str, *arguments: Any) -> None:
         """Run an action of `lease.lua`. Raises `Fenced` if the lease is another owner's by now."""
-        link = self._server.of(lease.partition)
-        key = keys.lease(lease.partition)
-        await script("lease").run(link, key, lease.token, action, *arguments)
+        await self._server.run_script(lease.partition, "lease", lease.token, action, *arguments)

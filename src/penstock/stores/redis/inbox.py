@@ -15,7 +15,7 @@ from penstock.engine.events import AnyEvent, TaskError, TaskFailed
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
-from penstock.stores.redis.malformed import dropped
+from penstock.stores.redis.malformed import DroppedEntries
 
 SLOTS = 1024
 LAST = SLOTS - 1
@@ -59,10 +59,16 @@ def end_of(entry_id: bytes) -> int:
     return (int(entry_id.partition(b"-")[2]) + 1) * SLOTS + LAST
 
 
-def events_of(entries: Entries, after: int) -> Iterator[tuple[int, AnyEvent]]:
+def events_of(
+    entries: Entries, after: int, dropped: DroppedEntries
+) -> Iterator[tuple[int, AnyEvent]]:
+    """The events behind a position, with their positions.
+
+    What can't be read is added to `dropped`.
+    """
     for entry_id, fields in entries:
         first = (int(entry_id.partition(b"-")[2]) + 1) * SLOTS
-        decoded = enumerate(_decode_events(fields))
+        decoded = enumerate(_decode_events(fields, dropped))
         events = [(index, event) for index, event in decoded if event is not None]
         for index, event in events:
             is_last = index == events[-1][0]
@@ -71,7 +77,7 @@ def events_of(entries: Entries, after: int) -> Iterator[tuple[int, AnyEvent]]:
                 yield position, event
 
 
-def _decode_events(fields: Sequence[bytes]) -> Iterator[AnyEvent | None]:
+def _decode_events(fields: Sequence[bytes], dropped: DroppedEntries) -> Iterator[AnyEvent | None]:
     for schema, data in zip(fields[::2], fields[1::2], strict=False):
         try:
             if schema != SCHEMA:
@@ -80,10 +86,10 @@ def _decode_events(fields: Sequence[bytes]) -> Iterator[AnyEvent | None]:
                 )
             yield codec.decode_event(data)
         except SchemaMismatch as error:
-            yield _unreadable(data, error)
+            yield _unreadable(data, error, dropped)
 
 
-def _unreadable(data: bytes, error: SchemaMismatch) -> TaskFailed | None:
+def _unreadable(data: bytes, error: SchemaMismatch, dropped: DroppedEntries) -> TaskFailed | None:
     """The event for a message that can't be read: a result fails its attempt, with the reason.
 
     Anything else is dropped.

@@ -13,11 +13,9 @@ from typing import Any
 
 from penstock.stores.base import partition_of
 from penstock.stores.redis import keys
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
+from penstock.stores.redis.connection import Link, Server
 from penstock.stores.task_keys import Key
 
-EXPIRY_SECONDS = 60
 LogCall = tuple[Key, str, tuple[Any, ...]]
 """A task's key, a command for its log, and the command's arguments behind the log's key."""
 
@@ -33,11 +31,12 @@ class RedisLiveLogs:
         Raises `StoreUnavailable` also if Redis is nearly full: the rest of its memory is for
         outcomes.
         """
+        expiry_seconds = self._server.timing.live_log_seconds
         removals: list[LogCall] = []
         writes: list[LogCall] = []
         for key, text in texts.items():
             if text:
-                writes.append((key, "SET", (text, "EX", EXPIRY_SECONDS)))
+                writes.append((key, "SET", (text, "EX", expiry_seconds)))
             else:
                 removals.append((key, "UNLINK", ()))
 
@@ -52,12 +51,18 @@ class RedisLiveLogs:
         return text.decode() if text else ""
 
     async def _send(self, log_calls: Iterable[LogCall]) -> None:
-        groups: dict[Link, list[tuple[Any, ...]]] = {}
+        calls_by_link: dict[Link, list[tuple[Any, ...]]] = {}
         for key, command, arguments in log_calls:
             link, name = self._location(key)
-            groups.setdefault(link, []).append((command, name, *arguments))
-        await asyncio.gather(*(link.pipeline(calls) for link, calls in groups.items()))
+            call = (command, name, *arguments)
+            calls_by_link.setdefault(link, []).append(call)
+
+        pipelines = [link.pipeline(calls) for link, calls in calls_by_link.items()]
+        await asyncio.gather(*pipelines)
 
     def _location(self, key: Key) -> tuple[Link, str]:
-        partition = partition_of(key[0], self._partitions)
-        return self._server.of(partition), keys.live_log(partition, *key)
+        """The connection for a task's log, and the name of its key."""
+        execution_id, node_id, generation, attempt = key
+        partition = partition_of(execution_id, self._partitions)
+        name = keys.live_log(partition, execution_id, node_id, generation, attempt)
+        return self._server.of(partition), name

@@ -11,14 +11,14 @@ from collections.abc import Callable
 
 log = logging.getLogger("penstock.stores")
 
-LINE_SECONDS = 60.0
 REASON_CHARACTERS = 200
 
 
 class DroppedEntries:
-    """Counts dropped entries, and logs a line per kind and minute with their number."""
+    """Counts dropped entries, and now and then logs a line with their number, for each kind."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, line_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._line_seconds = line_seconds
         self._clock = clock
         self._counts: dict[str, int] = {}
         self._next_line: dict[str, float] = {}
@@ -28,7 +28,7 @@ class DroppedEntries:
         now = self._clock()
         if now < self._next_line.get(what, now):
             return
-        self._next_line[what] = now + LINE_SECONDS
+        self._next_line[what] = now + self._line_seconds
         self._counts[what] = 0
         reason = str(error)[:REASON_CHARACTERS]
         log.error(
@@ -37,6 +37,3 @@ class DroppedEntries:
             count,
             reason,
         )
-
-
-dropped = DroppedEntries()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -24,18 +23,19 @@ from penstock.errors import StoreError
 from penstock.stores import codec
 from penstock.stores.base import Backlog, Offer, WaitingTask
 from penstock.stores.redis import keys
+from penstock.stores.redis.connection import Refused, Server, script
 from penstock.stores.redis.entries import task_key
-from penstock.stores.redis.fleet import about_worker, worker_details, worker_offers
+from penstock.stores.redis.flat_lists import pairs, portions, triples
+from penstock.stores.redis.fleet import Heartbeat, send_heartbeat, worker_offers
 from penstock.stores.redis.live_logs import RedisLiveLogs
-from penstock.stores.redis.scripts import script
-from penstock.stores.redis.server import Server
 from penstock.stores.redis.waking import Waker
-from penstock.stores.redis.wire import Refused
 from penstock.stores.task_keys import Key, key_of
 
 PORTION = 400
 """Outcomes in one call: Lua's stack is limited."""
 PENDING_TASKS_MAX = 2000
+PENDING_WIDTH = 3
+"""Values of a task in a pending list or a report: stream, entry id, and the task or its outcome."""
 TaskLocation = tuple[int, bytes, bytes]
 """Where a claimed task is: partition, stream, entry id."""
 Claim = tuple[str, Key]
@@ -75,11 +75,10 @@ class RedisTaskQueue:
             tasks: list[Task] = []
             try:
                 for partition, wakeups in waker.hopeful():
-                    if len(tasks) == limit:
+                    free = limit - len(tasks)
+                    if free == 0:
                         break
-                    fetched, is_empty = await self._fetch_from(
-                        partition, worker_id, served, limit - len(tasks)
-                    )
+                    fetched, is_empty = await self._fetch_from(partition, worker_id, served, free)
                     tasks += fetched
                     if is_empty:
                         waker.found_empty(partition, wakeups)
@@ -109,7 +108,7 @@ class RedisTaskQueue:
             # a Redis that was restarted has forgotten the script, and nothing was fetched
             if error.code != "NOSCRIPT":
                 raise
-            reply = await self._run("fetch", partition, worker_id, limit, *served)
+            reply = await self._server.run_script(partition, "fetch", worker_id, limit, *served)
         except asyncio.CancelledError:
             # the script runs all the same: what it fetches must not be lost
             fetching.add_done_callback(
@@ -117,13 +116,14 @@ class RedisTaskQueue:
             )
             raise
         tasks = await self._decode_tasks(partition, worker_id, reply)
-        return tasks, len(reply) // 3 < limit
+        is_empty = len(reply) < PENDING_WIDTH * limit
+        return tasks, is_empty
 
     async def _decode_tasks(self, partition: int, worker_id: str, reply: list[bytes]) -> list[Task]:
         """Claimed tasks from a script's reply. One that can't be read is reported as failed."""
         tasks: list[Task] = []
         failures: list[Any] = []
-        for stream, entry_id, data in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+        for stream, entry_id, data in triples(reply):
             try:
                 task = _task.decode(data)
             except msgspec.DecodeError as error:
@@ -132,25 +132,48 @@ class RedisTaskQueue:
             self._claimed[worker_id, key_of(task)] = (partition, stream, entry_id)
             tasks.append(task)
 
-        for first in range(0, len(failures), 3 * PORTION):
-            portion = failures[first : first + 3 * PORTION]
-            await self._run("report", partition, "", worker_id, "over", *portion)
+        for portion in portions(failures, PORTION, PENDING_WIDTH):
+            await self._report_portion(partition, worker_id, "over", portion)
         return tasks
+
+    def _report_portion(
+        self, partition: int, worker_id: str, how: str, portion: Sequence[Any], token: str = ""
+    ) -> Coroutine[Any, Any, int]:
+        """Run `report.lua`, which answers how many of the tasks were the worker's.
+
+        `token` is that of the owner, if it reports for a dead worker.
+        """
+        return self._server.run_script(partition, "report", token, worker_id, how, *portion)
+
+    async def _give_back_entries(
+        self, partition: int, worker_id: str, locations: Sequence[bytes]
+    ) -> None:
+        """Give back tasks by their streams and entry ids."""
+        await self._server.run_script(partition, "list", "back", worker_id, *locations)
+
+    async def _pending(self, partition: int, worker_id: str, limit: int) -> list[bytes]:
+        """A worker's pending list in a partition: stream, entry id and task of each entry."""
+        pending: list[bytes] = await self._server.ask_script(
+            partition, "list", "pending", worker_id, limit
+        )
+        return pending
 
     def _give_back_fetched(
         self, partition: int, worker_id: str, done: asyncio.Future[list[bytes]]
     ) -> None:
-        if done.cancelled() or done.exception() is not None or not done.result():
+        if done.cancelled() or done.exception() is not None:
             return
-        reply = done.result()
-        locations = list(chain.from_iterable(zip(reply[::3], reply[1::3], strict=True)))
-        call = self._run("list", partition, "back", worker_id, *locations)
-        self._track(asyncio.ensure_future(call))
+        locations: list[bytes] = []
+        for stream, entry_id, _ in triples(done.result()):
+            locations += (stream, entry_id)
+        if locations:
+            call = self._give_back_entries(partition, worker_id, locations)
+            self._track(asyncio.ensure_future(call))
 
     def _give_back_later(self, worker_id: str, tasks: Sequence[Task]) -> None:
         for task in tasks:
             partition, stream, entry_id = self._claimed.pop((worker_id, key_of(task)))
-            call = self._run("list", partition, "back", worker_id, stream, entry_id)
+            call = self._give_back_entries(partition, worker_id, [stream, entry_id])
             self._track(asyncio.ensure_future(call))
 
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
@@ -158,7 +181,7 @@ class RedisTaskQueue:
             location = self._claimed.pop((worker_id, key_of(task)), None)
             if location is not None:
                 partition, stream, entry_id = location
-                await self._run("list", partition, "back", worker_id, stream, entry_id)
+                await self._give_back_entries(partition, worker_id, [stream, entry_id])
 
     def _track(self, task: asyncio.Future[Any]) -> None:
         """Keep a background task until it is done: a worker that leaves waits for it."""
@@ -182,8 +205,8 @@ class RedisTaskQueue:
     async def claimed(self, worker_id: str) -> list[Task]:
         tasks: list[Task] = []
         for partition in range(self._partitions):
-            reply = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
-            tasks += await self._decode_tasks(partition, worker_id, reply)
+            pending = await self._pending(partition, worker_id, PENDING_TASKS_MAX)
+            tasks += await self._decode_tasks(partition, worker_id, pending)
         return tasks
 
     async def report(self, worker_id: str, events: Sequence[TaskEvent]) -> None:
@@ -195,19 +218,20 @@ class RedisTaskQueue:
         await self._send_report(worker_id, events, "started")
 
     async def _send_report(self, worker_id: str, events: Sequence[TaskEvent], how: str) -> None:
-        groups: dict[int, list[Any]] = {}
+        items_by_partition: dict[int, list[Any]] = {}
         for event in events:
             location = self._location(worker_id, event)
             if location is not None:
                 partition, stream, entry_id = location
-                items = groups.setdefault(partition, [])
+                items = items_by_partition.setdefault(partition, [])
                 items += (stream, entry_id, codec.encode(event))
 
-        calls: list[Coroutine[Any, Any, Any]] = []
-        for partition, items in groups.items():
-            for first in range(0, len(items), 3 * PORTION):
-                portion = items[first : first + 3 * PORTION]
-                calls.append(self._run("report", partition, "", worker_id, how, *portion))
+        calls: list[Coroutine[Any, Any, int]] = []
+        for partition, items in items_by_partition.items():
+            calls += [
+                self._report_portion(partition, worker_id, how, portion)
+                for portion in portions(items, PORTION, PENDING_WIDTH)
+            ]
         if len(calls) == 1:
             await calls[0]
         elif calls:
@@ -225,27 +249,28 @@ class RedisTaskQueue:
     ) -> list[Stop]:
         now = self._server.now()
         since = self._since.setdefault(worker_id, now)
-        about = about_worker(
-            queues,
-            handlers,
+        heartbeat = Heartbeat(
+            queues=sorted(queues),
+            handlers=handlers,
             running=len(claimed),
             at=now,
             since=since,
             every=self._heartbeat_seconds,
         )
-        await script("beat").run(
-            self._server.fleet, keys.BEATS, worker_id, msgspec.json.encode(about)
-        )
+        await send_heartbeat(self._server, worker_id, heartbeat)
 
-        groups: dict[int, list[tuple[Stop, TaskLocation]]] = {}
         lost: list[Stop] = []
+        located: dict[int, list[tuple[Stop, TaskLocation]]] = {}
+        """Tasks whose location is remembered, by partition."""
         for stop in claimed:
             location = self._location(worker_id, stop)
             if location is None:
                 lost.append(stop)
             else:
-                groups.setdefault(location[0], []).append((stop, location))
-        for partition, items in groups.items():
+                partition, _, _ = location
+                located.setdefault(partition, []).append((stop, location))
+
+        for partition, items in located.items():
             lost += await self._find_lost(partition, worker_id, items)
         for stop in lost:
             self._claimed.pop((worker_id, key_of(stop)), None)
@@ -256,13 +281,16 @@ class RedisTaskQueue:
     ) -> list[Stop]:
         """Tasks that aren't on the worker's pending list any more."""
         lost: list[Stop] = []
-        for first in range(0, len(items), PORTION):
-            portion = items[first : first + PORTION]
+        for portion in portions(items, PORTION):
             locations: list[bytes] = []
             for _, (_, stream, entry_id) in portion:
                 locations += (stream, entry_id)
-            numbers = await self._ask("list", partition, "gone", worker_id, *locations)
-            lost += [portion[int(number) - 1][0] for number in numbers]
+            numbers = await self._server.ask_script(
+                partition, "list", "gone", worker_id, *locations
+            )
+            for number in numbers:
+                stop, _ = portion[int(number) - 1]
+                lost.append(stop)
         return lost
 
     async def share_logs(self, texts: Mapping[Key, str]) -> None:
@@ -280,9 +308,8 @@ class RedisTaskQueue:
         for reply in replies:
             # a node of a cluster that is away must not end the owners of partitions on others
             if isinstance(reply, list):
-                counts.update((name.decode(), 0) for name in reply[::2])
-        for name, count in zip(beats[::2], beats[1::2], strict=True):
-            counts[name.decode()] = int(count)
+                counts |= {name.decode(): 0 for name, _ in pairs(reply)}
+        counts |= {name.decode(): int(count) for name, count in pairs(beats)}
         return counts
 
     async def _workers_with_tasks(self) -> set[str]:
@@ -290,16 +317,17 @@ class RedisTaskQueue:
 
         Raises `StoreUnavailable` if a partition can't be asked.
         """
+        replies = await _gather_all(self._ask_workers_with_tasks())
         worker_ids: set[str] = set()
-        for reply in await _gather_all(self._ask_workers_with_tasks()):
-            worker_ids.update(name.decode() for name in reply[::2])
+        for reply in replies:
+            worker_ids |= {name.decode() for name, _ in pairs(reply)}
         return worker_ids
 
     def _ask_workers_with_tasks(self) -> list[Coroutine[Any, Any, Any]]:
-        return [self._ask("list", partition, "consumers") for partition in range(self._partitions)]
-
-    async def worker_details(self, tasks_max: int) -> list[dict[str, Any]]:
-        return await worker_details(self._server, self._partitions, tasks_max)
+        return [
+            self._server.ask_script(partition, "list", "consumers")
+            for partition in range(self._partitions)
+        ]
 
     async def offers(self) -> list[Offer]:
         return await worker_offers(self._server)
@@ -307,9 +335,9 @@ class RedisTaskQueue:
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         lost = 0
         while True:
-            pending = await self._ask("list", partition, "pending", worker_id, PORTION)
+            pending = await self._pending(partition, worker_id, PORTION)
             reports = _lost(pending, worker_id)
-            count: int = await self._run("report", partition, token, worker_id, "over", *reports)
+            count = await self._report_portion(partition, worker_id, "over", reports, token)
             lost += count
             if not pending or not count:
                 break
@@ -317,7 +345,7 @@ class RedisTaskQueue:
         if worker_id not in await self._workers_with_tasks():
             # in all partitions: the owners of the others don't see a forgotten worker any more
             calls = [
-                self._run("list", other_partition, "forget", worker_id)
+                self._server.run_script(other_partition, "list", "forget", worker_id)
                 for other_partition in range(self._partitions)
             ]
             await _gather_all(calls)
@@ -328,15 +356,7 @@ class RedisTaskQueue:
         await self._wait_background()
         unstarted_keys = {key_of(task) for task in unstarted}
         for partition in range(self._partitions):
-            pending = await self._ask("list", partition, "pending", worker_id, PENDING_TASKS_MAX)
-            given_back, interrupted = _divide(pending, unstarted_keys)
-            if given_back:
-                await self._run("list", partition, "back", worker_id, *given_back)
-            for first in range(0, len(interrupted), 3 * PORTION):
-                portion = interrupted[first : first + 3 * PORTION]
-                reports = _lost(portion, worker_id, interrupted=True)
-                await self._run("report", partition, "", worker_id, "over", *reports)
-            await self._run("list", partition, "forget", worker_id)
+            await self._leave_partition(partition, worker_id, unstarted_keys)
 
         await self._forget(worker_id)
         waker = self._wakers.pop(worker_id, None)
@@ -347,23 +367,39 @@ class RedisTaskQueue:
         }
         self._since.pop(worker_id, None)
 
+    async def _leave_partition(
+        self, partition: int, worker_id: str, unstarted: Collection[Key]
+    ) -> None:
+        pending = await self._pending(partition, worker_id, PENDING_TASKS_MAX)
+        given_back, interrupted = _divide(pending, unstarted)
+        if given_back:
+            await self._give_back_entries(partition, worker_id, given_back)
+        for portion in portions(interrupted, PORTION, PENDING_WIDTH):
+            reports = _lost(portion, worker_id, interrupted=True)
+            await self._report_portion(partition, worker_id, "over", reports)
+        await self._server.run_script(partition, "list", "forget", worker_id)
+
     async def _forget(self, worker_id: str) -> None:
         await script("beat").run(self._server.fleet, keys.BEATS, worker_id)
 
     async def depths(self) -> Mapping[str, tuple[int, int]]:
-        calls = [self._ask("list", partition, "depths") for partition in range(self._partitions)]
+        calls = [
+            self._server.ask_script(partition, "list", "depths")
+            for partition in range(self._partitions)
+        ]
+        replies = await _gather_all(calls)
         depths: dict[str, tuple[int, int]] = {}
-        for reply in await _gather_all(calls):
-            for stream, waiting, running in zip(reply[::3], reply[1::3], reply[2::3], strict=True):
+        for reply in replies:
+            for stream, waiting, running in triples(reply):
                 queue, _ = keys.queue_of(stream.decode())
                 waiting_before, running_before = depths.get(queue, (0, 0))
                 depths[queue] = (waiting_before + waiting, running_before + running)
         return depths
 
     async def backlog(self, partition: int) -> list[Backlog]:
-        reply = await self._ask("list", partition, "depths")
+        reply = await self._server.ask_script(partition, "list", "depths")
         counts: dict[tuple[str, str | None], int] = {}
-        for stream, waiting in zip(reply[::3], reply[1::3], strict=True):
+        for stream, waiting, _ in triples(reply):
             queue_and_handler = keys.queue_of(stream.decode())
             counts[queue_and_handler] = counts.get(queue_and_handler, 0) + waiting
         return [
@@ -400,23 +436,24 @@ class RedisTaskQueue:
         after = self._recalled_up_to.pop((partition, stream), b"0-0")
         entries = await link.ask("XRANGE", key, b"(" + after, "+", "COUNT", PORTION)
         if len(entries) == PORTION:  # else the next call begins at the beginning again
-            self._recalled_up_to[partition, stream] = entries[-1][0]
+            last_id, _ = entries[-1]
+            self._recalled_up_to[partition, stream] = last_id
 
-        now_ms = self._server.now() * 1000
+        now = self._server.now()
         items: list[Any] = []
         for entry_id, fields in entries:
             try:
                 task = _task.decode(fields[1])
             except msgspec.DecodeError:
                 continue  # another version's; whoever fetches it reports that
-            queued_at_ms = int(entry_id.partition(b"-")[0])
-            waiting_seconds = max(0.0, now_ms - queued_at_ms) / 1000
-            event = decide(WaitingTask(task, f"{stream}/{entry_id.decode()}", waiting_seconds))
+            location = f"{stream}/{entry_id.decode()}"
+            waiting = WaitingTask(task, location, _seconds_since(entry_id, now))
+            event = decide(waiting)
             if event is not None:
                 items += (entry_id, codec.encode(event))
         if not items:
             return 0
-        recalled: int = await self._run("recall", partition, token, stream, *items)
+        recalled: int = await self._server.run_script(partition, "recall", token, stream, *items)
         return recalled
 
     def knows(self, key: Key) -> bool:
@@ -432,12 +469,6 @@ class RedisTaskQueue:
         for waker in self._wakers.values():
             await waker.close()
         await self._wait_background()
-
-    async def _run(self, name: str, partition: int, *arguments: Any) -> Any:
-        return await script(name).run(self._server.of(partition), keys.lease(partition), *arguments)
-
-    async def _ask(self, name: str, partition: int, *arguments: Any) -> Any:
-        return await script(name).ask(self._server.of(partition), keys.lease(partition), *arguments)
 
 
 def _served(queues: Collection[str], handlers: Collection[str] | None) -> list[Any]:
@@ -459,16 +490,24 @@ async def _gather_all(calls: Iterable[Any]) -> list[Any]:
     return results
 
 
+def _seconds_since(entry_id: bytes, now: float) -> float:
+    """The age of an entry of a stream: its id begins with when it was added, in milliseconds."""
+    milliseconds, _, _ = entry_id.partition(b"-")
+    return max(0.0, now - int(milliseconds) / 1000)
+
+
 def _lost(pending: Sequence[bytes], worker_id: str, *, interrupted: bool = False) -> list[Any]:
     """Reports that pending tasks are lost, as `report.lua` takes them."""
     items: list[Any] = []
-    for stream, entry_id, data in zip(pending[::3], pending[1::3], pending[2::3], strict=True):
-        event = TaskLost(*_decode_key(data), worker_id, interrupted)
+    for stream, entry_id, data in triples(pending):
+        key = _decode_key(data)
+        event = TaskLost(*key, worker_id, interrupted)
         items += (stream, entry_id, codec.encode(event))
     return items
 
 
 def _decode_key(data: bytes) -> Key:
+    """The key of an encoded task, also of one that can't be read as a whole."""
     try:
         key = task_key.decode(data)
     except msgspec.DecodeError:
@@ -477,17 +516,20 @@ def _decode_key(data: bytes) -> Key:
 
 
 def _undecodable(data: bytes, worker_id: str, error: Exception) -> bytes:
-    reason = TaskError(
-        ErrorCategory.SCHEMA, f"the task can't be read by the worker {worker_id}: {error}"
-    )
-    return codec.encode(TaskFailed(*_decode_key(data), worker_id, 0.0, reason, retryable=False))
+    """The encoded outcome of a task that can't be read: it fails, and isn't tried again."""
+    text = f"the task can't be read by the worker {worker_id}: {error}"
+    reason = TaskError(ErrorCategory.SCHEMA, text)
+    key = _decode_key(data)
+    return codec.encode(TaskFailed(*key, worker_id, 0.0, reason, retryable=False))
 
 
-def _divide(pending: Sequence[bytes], unstarted: set[Key]) -> tuple[list[bytes], list[bytes]]:
+def _divide(
+    pending: Sequence[bytes], unstarted: Collection[Key]
+) -> tuple[list[bytes], list[bytes]]:
     """Divide pending tasks into unstarted (stream, entry id) and interrupted (and the task)."""
     given_back: list[bytes] = []
     interrupted: list[bytes] = []
-    for stream, entry_id, data in zip(pending[::3], pending[1::3], pending[2::3], strict=True):
+    for stream, entry_id, data in triples(pending):
         if _decode_key(data) in unstarted:
             given_back += (stream, entry_id)
         else:

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from penstock.stores.redis import keys
-from penstock.stores.redis.server import Server
-from penstock.stores.redis.wire import Link
-
-BLOCK_SECONDS = 4.0
-"""After so long a worker looks into all partitions, so that a lost wake-up costs at most 5 s."""
-MARGIN_SECONDS = 5.0
+from penstock.stores.redis.connection import Link, Server
 
 
 class Waker:
@@ -25,14 +21,14 @@ class Waker:
         self._server = server
         self._groups = [list(group) for group in server.groups]
         self._links: list[Link] = [server.blocking(group[0]) for group in self._groups]
-        self._seen: dict[int, Any] = {
-            partition: "0" for group in self._groups for partition in group
-        }
+        self._seen: dict[int, Any] = dict.fromkeys(chain.from_iterable(self._groups), "0")
+        """The last entry that was read of each partition's stream."""
         self._hopeful: list[int] = list(self._seen)
         """Partitions that may have tasks, the one that waited longest first."""
         self._wakeups = dict.fromkeys(self._seen, 0)
         """How often there was a wake-up, by partition."""
         self._reading: dict[asyncio.Task[None], int] = {}
+        """Reads that are under way, and the index of the group that each waits for."""
 
     def hopeful(self) -> list[tuple[int, int]]:
         """Partitions that may have tasks, with the number of wake-ups of each.
@@ -57,19 +53,23 @@ class Waker:
             await self._wait_for_one()
             return
         while not self._hopeful:
-            for index in set(range(len(self._groups))) - set(self._reading.values()):
-                reading = asyncio.create_task(self._read(self._links[index], self._groups[index]))
-                self._reading[reading] = index
+            self._read_all_groups()
             done, _ = await asyncio.wait(self._reading, return_when=asyncio.FIRST_COMPLETED)
-            failed = {
-                self._reading.pop(task): task for task in done if task.exception() is not None
-            }
-            for task in done - set(failed.values()):
-                del self._reading[task]
-            for index in failed:
-                await self._renew(index)
-            for task in failed.values():
+            failed: list[asyncio.Task[None]] = []
+            for task in done:
+                index = self._reading.pop(task)
+                if task.exception() is not None:
+                    failed.append(task)
+                    await self._renew(index)
+            for task in failed:
                 task.result()
+
+    def _read_all_groups(self) -> None:
+        """Begin to read the groups that aren't being read."""
+        indexes = set(range(len(self._groups)))
+        for index in indexes - set(self._reading.values()):
+            read = self._read(self._links[index], self._groups[index])
+            self._reading[asyncio.create_task(read)] = index
 
     async def _wait_for_one(self) -> None:
         """Wait without an asyncio task for each read: every task of a chain waits here."""
@@ -87,19 +87,25 @@ class Waker:
         self._links[index] = self._server.blocking(self._groups[index][0])
 
     async def _read(self, link: Link, partitions: Sequence[int]) -> None:
-        block = ("BLOCK", round(BLOCK_SECONDS * 1000))
+        timing = self._server.timing
+        block = ("BLOCK", round(timing.wake_up_seconds * 1000))
         streams = [keys.wake(partition) for partition in partitions]
         after = [self._seen[partition] for partition in partitions]
         call = ("XREAD", *block, "STREAMS", *streams, *after)
-        reply = await link.ask(*call, seconds=BLOCK_SECONDS + MARGIN_SECONDS)
+        seconds_max = timing.wake_up_seconds + timing.block_margin_seconds
+        reply = await link.ask(*call, seconds=seconds_max)
         if not reply:
             self._wake_up(partitions)
             return
 
-        partition_by_key = {key.encode(): p for key, p in zip(streams, partitions, strict=True)}
+        partition_by_key = dict(zip(streams, partitions, strict=True))
+        woken: list[int] = []
         for key, entries in reply:
-            self._seen[partition_by_key[key]] = entries[-1][0]
-        self._wake_up([partition_by_key[key] for key, _ in reply])
+            partition = partition_by_key[key.decode()]
+            last_id, _ = entries[-1]
+            self._seen[partition] = last_id
+            woken.append(partition)
+        self._wake_up(woken)
 
     def _wake_up(self, partitions: Sequence[int]) -> None:
         for partition in partitions:

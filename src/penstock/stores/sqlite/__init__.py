@@ -37,12 +37,16 @@ from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, prepare, u
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.watching import FileWatch
 from penstock.stores.sqlite.writer import Writer
+from penstock.stores.topology import Topology
 
 __all__ = ["SCHEMA_VERSION", "UPDATES", "SqliteStores"]
 
 
 class SqliteStores:
-    tiering = commit_feed = None
+    topology = Topology(is_tiered=False, is_shared=False, tasks_are_durable=False)
+    tiering = None
+    commit_feed = None
+    fleet = None
     blobs: DirectoryBlobs | BlobsMovedToObjects
 
     def __init__(

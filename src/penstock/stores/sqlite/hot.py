@@ -12,9 +12,8 @@ import secrets
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any
 
 from msgspec import structs
 
@@ -24,6 +23,7 @@ from penstock.errors import Fenced
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.sqlite.claims import Claims
@@ -49,7 +49,6 @@ def _steady_seconds() -> float:
 
 class SqliteHotStore:
     partitions = 1
-    tasks_are_durable = False
 
     def __init__(self, writer: Writer, reader: Reader, claims: Claims) -> None:
         self._writer = writer
@@ -249,7 +248,7 @@ class SqliteHotStore:
         """Raises `StoreError` if the file is gone or the store closed."""
         self._writer.check_open()
 
-    async def announce(self, name: str, seconds: float, about: Mapping[str, Any]) -> list[str]:  # noqa: ARG002
+    async def announce(self, name: str, seconds: float, about: OrchestratorDetails) -> list[str]:  # noqa: ARG002
         return [name]  # the lock file keeps others out
 
     async def deregister(self, name: str) -> None:

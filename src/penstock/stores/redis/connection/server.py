@@ -10,38 +10,47 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from redis.crc import key_slot
 
 from penstock.errors import SettingsError, StoreError, StoreUnavailable
 from penstock.stores.redis import keys
-from penstock.stores.redis.address import parse
-from penstock.stores.redis.sentinels import Sentinels
-from penstock.stores.redis.wire import Link, NotNow
+from penstock.stores.redis.connection.address import parse
+from penstock.stores.redis.connection.errors import NotNow
+from penstock.stores.redis.connection.link import Link, Locate
+from penstock.stores.redis.connection.scripts import script
+from penstock.stores.redis.connection.sentinels import Sentinels
+from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
 
 log = logging.getLogger("penstock.stores")
 
-PULSE_SECONDS = 1.0
-SILENT_SECONDS = 3.0
-ANSWER_SECONDS = 1.0
-"""How long one of several nodes may take to answer, before another one is asked."""
 FULL = 0.95
 """The share of Redis's `maxmemory` from which on nothing new is accepted."""
 
 
 class Server:
-    def __init__(self, url: str) -> None:
+    def __init__(
+        self,
+        url: str,
+        timing: RedisTiming = DEFAULT_TIMING,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.endpoints = parse(url)
-        self._sentinels = Sentinels(self.endpoints) if self.endpoints.sentinels else None
-        locate = self._sentinels.master if self._sentinels is not None else None
-        self._seeds = [Link(address, locate) for address in self.endpoints.servers]
+        self.timing = timing
+        self._clock = clock
+        self._sentinels: Sentinels | None = None
+        locate: Locate | None = None
+        if self.endpoints.sentinels:
+            self._sentinels = Sentinels(self.endpoints, timing)
+            locate = self._sentinels.master
+        self._seeds = [Link(address, timing, locate) for address in self.endpoints.servers]
         self.main = self._seeds[0]
         """The connection to the one server; in a cluster, to the node that answered last."""
         self.partitions = 1
         self._blocking: set[Link] = set()
-        self._offset = time.time() - time.monotonic()
+        self._offset = time.time() - clock()
         self._unanswered_since: float | None = None
         """When the first call was made that Redis hasn't answered.
 
@@ -83,6 +92,7 @@ class Server:
             await self._sentinels.close()
 
     def of(self, partition: int) -> Link:
+        """The shared connection to the node of a partition."""
         return self._at(keys.lease(partition)) if self._is_cluster else self.main
 
     @property
@@ -119,22 +129,32 @@ class Server:
             # a node that doesn't know its own address leaves it out: it is the node that answered
             node = ((host or b"").decode() or self.main.address.host, int(port))
             if node not in self._nodes:
-                self._nodes[node] = Link(self.endpoints.servers[0].at(*node))
+                self._nodes[node] = Link(self.endpoints.servers[0].at(*node), self.timing)
             slots.append((int(first), int(last), self._nodes[node]))
         self._slots = slots
 
+    async def run_script(self, partition: int, name: str, *arguments: Any) -> Any:
+        """Run a script on the keys of a partition."""
+        return await script(name).run(self.of(partition), keys.lease(partition), *arguments)
+
+    async def ask_script(self, partition: int, name: str, *arguments: Any) -> Any:
+        """Run a script that changes nothing: again if the connection broke."""
+        return await script(name).ask(self.of(partition), keys.lease(partition), *arguments)
+
     def blocking(self, partition: int) -> Link:
+        """A connection to the node of a partition that nobody else uses."""
         link = self.of(partition).twin()
         self._blocking.add(link)
         return link
 
     async def drop(self, link: Link) -> None:
+        """Close a connection that `blocking` has made."""
         self._blocking.discard(link)
         await link.close()
 
     def now(self) -> float:
         """Redis's clock, as this process estimates it."""
-        return time.monotonic() + self._offset
+        return self._clock() + self._offset
 
     def check_open(self) -> None:
         """Raises `StoreUnavailable` if Redis is known to be away, full or read-only."""
@@ -142,9 +162,10 @@ class Server:
         if not self._is_cluster and self.main.failed is not None:
             raise self.main.failed
         since = self._unanswered_since
-        if since is not None and time.monotonic() - since > SILENT_SECONDS:
+        silent_seconds = self.timing.silent_seconds
+        if since is not None and self._clock() - since > silent_seconds:
             raise StoreUnavailable(
-                f"Redis at {self.endpoints} hasn't answered for {SILENT_SECONDS:g} s"
+                f"Redis at {self.endpoints} hasn't answered for {silent_seconds:g} s"
             )
         if self._is_full:
             raise StoreUnavailable(
@@ -160,7 +181,7 @@ class Server:
         while True:
             with contextlib.suppress(StoreError):
                 await self._beat()
-            await asyncio.sleep(PULSE_SECONDS)
+            await asyncio.sleep(self.timing.pulse_seconds)
 
     async def _beat(self) -> None:
         if self._sentinels is not None:
@@ -169,10 +190,10 @@ class Server:
         if self._is_cluster:
             calls += [("CLUSTER", "INFO"), ("CLUSTER", "SLOTS")]
 
-        before = time.monotonic()
+        before = self._clock()
         self._unanswered_since = self._unanswered_since or before
         clock, memory, *cluster = await self._first_answer(calls)
-        after = time.monotonic()
+        after = self._clock()
         self._unanswered_since = None
 
         seconds, microseconds = clock
@@ -206,7 +227,7 @@ class Server:
         A write that changes nothing and needs no memory is tried.
         """
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(self.timing.answer_seconds):
                 await self.fleet.ask("HDEL", keys.BEATS, "")
         except NotNow as error:
             # in a cluster the key may have moved to another node: the next beat knows which
@@ -229,7 +250,7 @@ class Server:
         reasons: list[str] = []
         for link in links:
             try:
-                async with asyncio.timeout(ANSWER_SECONDS):
+                async with asyncio.timeout(self.timing.answer_seconds):
                     answers = await link.pipeline(calls)
             except (StoreUnavailable, TimeoutError) as error:
                 reasons.append(str(error) or f"Redis at {link.address} doesn't answer")

@@ -11,16 +11,16 @@ import asyncio
 from collections.abc import Sequence
 
 from penstock.errors import StoreError, StoreUnavailable
-from penstock.stores.redis.address import Address, Endpoints
-from penstock.stores.redis.wire import Link
-
-ANSWER_SECONDS = 1.0
+from penstock.stores.redis.connection.address import Address, Endpoints
+from penstock.stores.redis.connection.link import Link
+from penstock.stores.redis.timing import RedisTiming
 
 
 class Sentinels:
-    def __init__(self, endpoints: Endpoints) -> None:
+    def __init__(self, endpoints: Endpoints, timing: RedisTiming) -> None:
         self._endpoints = endpoints
-        self._links = [Link(address) for address in endpoints.sentinels]
+        self._timing = timing
+        self._links = [Link(address, timing) for address in endpoints.sentinels]
 
     async def master(self) -> Address:
         """The master's address. Raises `StoreUnavailable` if no Sentinel knows it."""
@@ -34,7 +34,7 @@ class Sentinels:
     async def _ask(self, link: Link) -> tuple[int, str, int] | None:
         """A Sentinel's answer: its epoch, and the master's host and port; None without one."""
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(self._timing.answer_seconds):
                 reply = await link.ask("SENTINEL", "MASTER", self._endpoints.master_name)
         except (StoreError, TimeoutError):
             return None

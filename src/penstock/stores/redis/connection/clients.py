@@ -1,6 +1,6 @@
 """redis-py's clients for a store's URL, for the rate limit and `penstock doctor`.
 
-The store itself uses its own connections (`wire.Link`).
+The store itself uses its own connections (`link.Link`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import Any
 import redis
 import redis.asyncio
 from redis.asyncio.connection import SSLConnection, UnixDomainSocketConnection, parse_url
+from redis.asyncio.sentinel import SentinelConnectionPool
 
-from penstock.stores.redis.address import Endpoints, first_url, parse
+from penstock.stores.redis.connection.address import Endpoints, first_url, parse
 
 # redis-py has no types for some of what follows
 _Sentinel: Any = redis.Sentinel
@@ -40,13 +41,15 @@ async def close_client(client: Any) -> None:
     A client of a master doesn't close its connections to the Sentinels itself.
     """
     await client.aclose()
-    manager = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
-    for sentinel in manager.sentinels if manager is not None else ():
-        await sentinel.aclose()
+    if isinstance(client, redis.asyncio.Redis):
+        pool = client.connection_pool
+        if isinstance(pool, SentinelConnectionPool):
+            for sentinel in pool.sentinel_manager.sentinels:
+                await sentinel.aclose()
 
 
 @contextmanager
-def client(url: str, **options: Any) -> Iterator[Any]:
+def open_client(url: str, **options: Any) -> Iterator[Any]:
     """A `redis.Redis`, or a client of the cluster that the server is part of."""
     endpoints = parse(url)
     if endpoints.sentinels:

@@ -1,4 +1,7 @@
-"""The Lua scripts in `lua/`, each with a header that names its keys, arguments and answer."""
+"""The Lua scripts in `stores/redis/lua/`: how they are loaded and run.
+
+Each has a header that names its keys, arguments and answer.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any
 
-from penstock.stores.redis.wire import Link, Refused
+from penstock.stores.redis.connection.errors import Refused
+from penstock.stores.redis.connection.link import Link
 
-FOLDER = Path(__file__).parent / "lua"
+FOLDER = Path(__file__).parents[1] / "lua"
 _INCLUDE = re.compile(r"^-- include (\w+)$", re.MULTILINE)
 
 
