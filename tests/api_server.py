@@ -15,6 +15,7 @@ from typing import Any
 from penstock.api.server import address_of, bind, serving
 from penstock.config import Settings
 from penstock.runtime import Engine
+from penstock.runtime.timing import EngineTiming
 from penstock.worker.registry import Registry
 
 START_SECONDS = 30.0
@@ -37,7 +38,11 @@ class Running:
 
 @contextmanager
 def running_service(
-    folder: Path, registry: Registry | None = None, **settings: Any
+    folder: Path,
+    registry: Registry | None = None,
+    *,
+    timing: EngineTiming | None = None,
+    **settings: Any,
 ) -> Iterator[Running]:
     running = Running()
     settings_given = {
@@ -55,7 +60,7 @@ def running_service(
         running.stop = asyncio.Event()
         with bind(chosen.host, chosen.port) as listening:
             async with (
-                Engine(settings=chosen, registry=registry) as engine,
+                Engine(settings=chosen, registry=registry, timing=timing) as engine,
                 serving(engine, chosen, listening),
             ):
                 running.engine, running.address = engine, address_of(listening)

@@ -368,7 +368,7 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
             return [{"name": "one", "partitions": [0, 3]}]
 
         stores.queue.worker_details, stores.hot.orchestrator_details = workers, orchestrators
-        fleet = ScaledFleet(stores)
+        fleet = ScaledFleet(stores, Settings().worker_dead_seconds)
         assert [worker["worker_id"] for worker in await fleet.workers()] == ["alive", "slow"]
         assert await fleet.orchestrators() == [{"name": "one", "partitions": [0, 3]}]
         assert await fleet.queues() == []

@@ -17,7 +17,6 @@ import pytest
 from penstock import Engine
 from penstock.config import Settings
 from penstock.contract.facts import Owner, ended, new_intent, started
-from penstock.runtime import retention
 from penstock.stores.sqlite import SqliteStores, forgetting
 from tests.waiting import until
 
@@ -45,18 +44,18 @@ def make_old(folder: Path) -> None:
 
 @pytest.mark.parametrize("days", [7.0, 0.0])
 def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
-    days: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    days: float, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(retention, "EVERY_SECONDS", 0.01)
     address = f"sqlite:///{tmp_path / 'work.db'}"
+
+    often = settings(tmp_path, retention_days=days, retention_check_seconds=0.05)
 
     async def main() -> None:
         async with Engine(address, settings=settings(tmp_path, retention_days=0)) as engine:
             old = (await (await engine.start(LARGE, idempotency_key="k")).result()).execution_id
         make_old(tmp_path)
         (old_blob,) = blobs_in(tmp_path)
-        async with Engine(address, settings=settings(tmp_path, retention_days=days)) as engine:
+        async with Engine(address, settings=often) as engine:
             other = {**LARGE, "nodes": [{**LARGE["nodes"][0], "config": {"text": "y" * 2000}}]}  # type: ignore[dict-item]
             young = (await (await engine.start(other)).result()).execution_id
             if days:

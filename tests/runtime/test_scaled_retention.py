@@ -39,9 +39,7 @@ class Forgetting:
         return (await purge(self._cold, before)).executions
 
 
-def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkeypatch):
-    monkeypatch.setattr(retention, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(retention, "EVERY_SECONDS", 0.0)
+def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended():
     url = database_url()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(OLD)
@@ -54,7 +52,12 @@ def test_only_who_has_the_first_partition_deletes_and_only_what_has_ended(monkey
             store = PostgresColdStore(url)
             await store.open()
             stores = Forgetting(store)
-            running = retention.run_retention(stores, 7.0, lambda: bool(owns))  # type: ignore[arg-type]
+            running = retention.run_retention(
+                stores,  # type: ignore[arg-type]
+                7.0,
+                lambda: bool(owns),
+                each_seconds=0.0,
+            )
             purging = asyncio.create_task(running)
             await let_others_run()
             assert names() == {"old", "active"}

@@ -20,6 +20,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 - `opening`: opens the stores that the roles share.
 - `health`: what a role without an API answers about itself.
 - `retention`: deletes old executions while everything runs.
+- `timing`: the times of the layers that an engine runs.
 """
 
 import importlib

@@ -9,26 +9,23 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from penstock.config import Timing
 from penstock.errors import NotOpen, StoreError
 from penstock.stores.base import Stores
 
 log = logging.getLogger("penstock.runtime")
 
 FIRST_SECONDS = 60.0
-EVERY_SECONDS = Timing().retention_check_seconds
 DAY_SECONDS = 86400.0
 
 
 async def run_retention(
-    stores: Stores, days: float, is_mine: Callable[[], bool], *, each_seconds: float | None = None
+    stores: Stores, days: float, is_mine: Callable[[], bool], *, each_seconds: float
 ) -> None:
     """Delete old executions, for ever; `is_mine` says whether to do it this time.
 
     By the store's clock, which ends were written by: a host whose own clock is ahead would delete
     too much.
     """
-    each_seconds = EVERY_SECONDS if each_seconds is None else each_seconds
     await asyncio.sleep(min(FIRST_SECONDS, each_seconds))
     while True:
         if is_mine():

@@ -11,6 +11,7 @@ from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.plans import Plans
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.runtime.health import Health
 from penstock.runtime.opening import handlers_of, open_scaled, registry_of
 from penstock.runtime.retention import run_retention
@@ -19,6 +20,7 @@ from penstock.stores.handlers import register_handlers
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.registry import Registry
 from penstock.worker.runtime import Worker
+from penstock.worker.timing import WorkerTiming
 
 log = logging.getLogger("penstock.runtime")
 
@@ -30,21 +32,23 @@ def _ignore(_name: str) -> None:
     pass
 
 
-async def run_orchestrator(
+async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
     settings: Settings,
     stop: asyncio.Event,
     *,
     registry: Registry | None = None,
     health: tuple[str, int] | None = None,
     on_ready: OnReady = _ignore,
+    timing: OrchestratorTiming | None = None,
 ) -> None:
     """Run an orchestrator until `stop` is set, and then hand its partitions over at once.
 
     `registry` has handlers whose retries, timeouts and queues it should know before a worker has
-    registered them. `health` is the address for health checks and metrics.
+    registered them. `health` is the address for health checks and metrics. `timing` is for tests:
+    by default the times are those of the settings.
     """
     metrics = Metrics()
-    timing = settings.timing
+    timing = timing or OrchestratorTiming.of(settings)
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         plans = Plans(stores.cold, handlers_of(settings, registry))
@@ -56,7 +60,6 @@ async def run_orchestrator(
             inline_max_bytes=settings.inline_max_bytes,
             sandbox=sandbox,
             metrics=metrics,
-            no_handler_seconds=settings.no_handler_seconds,
             timing=timing,
         )
 
@@ -70,7 +73,7 @@ async def run_orchestrator(
                 stores,
                 settings.retention_days,
                 lambda: 0 in orchestrator.owned,
-                each_seconds=timing.retention_check_seconds,
+                each_seconds=settings.retention_check_seconds,
             )
             stack.callback(asyncio.create_task(purging).cancel)
 
@@ -96,7 +99,7 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
     Then it takes no more tasks, finishes within the grace period and hands back the rest.
     """
     metrics = Metrics()
-    timing = settings.timing
+    timing = WorkerTiming.of(settings)
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         sandbox = sandbox_of(settings)

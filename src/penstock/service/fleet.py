@@ -8,8 +8,9 @@ from typing import Any, Protocol, cast
 
 from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
+from penstock.orchestrator.reaper import dead_after
 from penstock.orchestrator.view import time_text
+from penstock.service.timing import ServiceTiming
 from penstock.service.waiting import Untaken, Waiting
 from penstock.stores.base import Stores
 from penstock.worker.runtime import Worker
@@ -59,7 +60,7 @@ class EmbeddedFleet:
         return [view]
 
     async def queues(self) -> list[dict[str, Any]]:
-        return await _queue_views(self._stores)
+        return await _queue_views(self._stores, self._orchestrator.timing.worker_dead_seconds)
 
     async def inbox(self) -> int:
         lengths = await inboxes(self._stores, self._orchestrator.owned)
@@ -90,7 +91,7 @@ class FleetHotStore(Protocol):
 class ScaledFleet:
     """The fleet of a deployment: the workers and orchestrators that have announced themselves."""
 
-    def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
+    def __init__(self, stores: Stores, dead_seconds: float) -> None:
         self._stores = stores
         self._dead_seconds = dead_seconds
 
@@ -131,9 +132,9 @@ class ScaledFleet:
         return await cast("FleetHotStore", self._stores.hot).inbox_length()
 
 
-async def _queue_views(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[dict[str, Any]]:
+async def _queue_views(stores: Stores, dead_seconds: float) -> list[dict[str, Any]]:
     depths = await stores.queue.depths()
-    waits = Waiting(stores, dead_seconds)
+    waits = Waiting(stores, ServiceTiming(worker_dead_seconds=dead_seconds))
     offers = await waits.offers()
 
     untaken_by_queue: dict[str, Untaken] = {}
