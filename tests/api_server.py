@@ -16,6 +16,7 @@ from penstock.config import Settings
 from penstock.runtime import Engine
 from penstock.runtime.http_server import address_of, bind
 from penstock.runtime.serving import serving
+from penstock.runtime.timing import EngineTiming
 from penstock.worker.registry import Registry
 
 START_SECONDS = 30.0
@@ -38,7 +39,11 @@ class Running:
 
 @contextmanager
 def running_service(
-    folder: Path, registry: Registry | None = None, **settings: Any
+    folder: Path,
+    registry: Registry | None = None,
+    *,
+    timing: EngineTiming | None = None,
+    **settings: Any,
 ) -> Iterator[Running]:
     running = Running()
     settings_given = {
@@ -56,7 +61,7 @@ def running_service(
         running.stop = asyncio.Event()
         with bind(chosen.host, chosen.port) as listening:
             async with (
-                Engine(settings=chosen, registry=registry) as engine,
+                Engine(settings=chosen, registry=registry, timing=timing) as engine,
                 serving(engine, chosen, listening),
             ):
                 running.engine, running.address = engine, address_of(listening)

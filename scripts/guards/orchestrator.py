@@ -313,7 +313,7 @@ GUARDS = [
         "an owner that can't renew its lease ends when it has run out",
         "orchestrator/lease_term.py",
         at="LeaseTerm._renew",
-        pattern="_ - _ < self._lease_seconds",
+        pattern="_ - _ < lease_seconds",
         without="True",
         test="tests/orchestrator/test_balance.py",
     ),

@@ -19,6 +19,7 @@ from penstock.api import problems
 from penstock.api.access import CALLER, TABLE
 from penstock.api.audit_log import AuditLog
 from penstock.api.middleware import install_middleware
+from penstock.api.timing import ApiTiming
 from penstock.config import Settings
 from penstock.service.keys import Keys
 from penstock.stores.records import ApiKey, AuditLine
@@ -148,10 +149,10 @@ class Cold:
 class Site:
     """An app with every route of the table, each answering who called, behind its middleware."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, timing: ApiTiming | None = None, **settings: Any) -> None:
         self.cold = Cold()
         self.keys = Keys(self.cold)
-        self.audit_log = AuditLog(self.cold)
+        self.audit_log = AuditLog(self.cold, timing)
         self.app = FastAPI(redoc_url=None, docs_url=None, openapi_url=None)
         problems.install(self.app)
         for method, path in TABLE:

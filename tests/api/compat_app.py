@@ -14,6 +14,7 @@ from penstock import Context, Engine
 from penstock.api.access import CALLER, Caller
 from penstock.api.compat import compat_routes
 from penstock.api.problems import install
+from penstock.api.timing import ApiTiming
 from penstock.config import Settings
 from penstock.service import Service
 from penstock.stores.records import DeadLetterSearch, Search
@@ -155,7 +156,7 @@ async def serving(
     ) as engine:
         client = Client(app, engine.service)
         install(app)
-        app.include_router(compat_routes(engine.service))
+        app.include_router(compat_routes(engine.service, ApiTiming()))
         try:
             yield client
         finally:

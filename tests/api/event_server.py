@@ -15,6 +15,7 @@ from fastapi import FastAPI
 
 from penstock.api import problems
 from penstock.api.events import events_routes
+from penstock.api.timing import ApiTiming
 from penstock.service.live_events import LiveEvents
 from tests.waiting import until
 
@@ -49,10 +50,16 @@ class Served:
 
 
 @asynccontextmanager
-async def served(live_events: LiveEvents, **options: float) -> AsyncIterator[Served]:
+async def served(live_events: LiveEvents, **times: float) -> AsyncIterator[Served]:
     app = FastAPI()
     problems.install(app)
-    app.include_router(events_routes(live_events, **options), prefix="/api/v1")
+    app.include_router(events_routes(live_events, ApiTiming(**times)), prefix="/api/v1")
+    async with served_app(app, live_events) as events_server:
+        yield events_server
+
+
+@asynccontextmanager
+async def served_app(app: FastAPI, live_events: LiveEvents) -> AsyncIterator[Served]:
     # what the kernel keeps for a client that doesn't read is the same on every machine
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from penstock.runtime.timing import EngineTiming
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler, Registry
 from tests.api.caller import Caller
@@ -103,9 +104,11 @@ class GatedService:
 
 
 @contextmanager
-def gated_service(folder: Path, **settings: Any) -> Iterator[GatedService]:
+def gated_service(
+    folder: Path, *, timing: EngineTiming | None = None, **settings: Any
+) -> Iterator[GatedService]:
     gates = Gates()
-    with running_service(folder, gates.registry(), **settings) as service:
+    with running_service(folder, gates.registry(), timing=timing, **settings) as service:
         try:
             yield GatedService(service, gates)
         finally:

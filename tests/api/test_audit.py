@@ -9,10 +9,10 @@ import pytest
 from fastapi import Request
 from starlette.responses import Response
 
-from penstock.api import audit_log
 from penstock.api.access import TABLE
 from penstock.api.audit_log import AuditLog, note, skip_audit
 from penstock.api.failed_logins import ADDRESSES_MAX, FailedLogins
+from penstock.api.timing import ApiTiming
 from penstock.errors import Conflict, StoreUnavailable
 from penstock.stores.records import AuditLine
 from tests.api.asgi import EVERYWHERE, Site, bearer, filled
@@ -198,11 +198,9 @@ def test_an_answer_waits_for_its_line():
     asyncio.run(scenario())
 
 
-def test_a_store_that_hangs_holds_nobody_up(monkeypatch):
-    monkeypatch.setattr(audit_log, "STORE_WAIT_SECONDS_MAX", 0.02)
-
+def test_a_store_that_hangs_holds_nobody_up():
     async def scenario() -> None:
-        site = Site()
+        site = Site(timing=ApiTiming(audit_wait_seconds=0.02))
         await site.keys.exist()
         site.cold.gate = asyncio.Event()
         assert (await site.call("POST", "/api/v1/executions/1/cancel")).status == 200

@@ -16,6 +16,10 @@ import pytest
 
 import penstock
 from penstock.api import events
+from penstock.api.app import create_app
+from penstock.api.timing import ApiTiming
+from penstock.config import Settings
+from penstock.service.fleet import EmbeddedFleet
 from penstock.stores.memory import MemoryStores
 from penstock.views.executions import history_view
 from tests.api.asgi import bearer
@@ -28,6 +32,7 @@ from tests.api.event_server import (
     read_all,
     refusal,
     served,
+    served_app,
 )
 from tests.api_server import running_service
 from tests.service.chronicle import Chronicle
@@ -37,16 +42,31 @@ Scenario = Callable[[Chronicle, Served], Awaitable[None]]
 
 
 def over_http(
-    scenario: Scenario, path: Path | None = None, *, streams: int = 500, **options: float
+    scenario: Scenario, path: Path | None = None, *, streams: int = 500, **times: float
 ) -> None:
     async def main() -> None:
         chronicle = await Chronicle.begin(path, streams_max=streams)
         try:
-            async with served(chronicle.live_events, **options) as server:
+            async with served(chronicle.live_events, **times) as server:
                 await scenario(chronicle, server)
             assert chronicle.live_events.streams == 0
         finally:
             await chronicle.end()
+
+    asyncio.run(main())
+
+
+def over_whole_api(scenario: Callable[[str], None], **times: float) -> None:
+    """With keys, and all that a request passes. The scenario gets the address, in a thread."""
+
+    async def main() -> None:
+        settings = Settings()
+        async with penstock.Engine("memory://", settings=settings) as engine:
+            fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
+            timing = ApiTiming(**times)
+            app = create_app(engine.service, fleet, settings, version="1", timing=timing)
+            async with served_app(app, engine.service.live_events) as server:
+                await asyncio.to_thread(scenario, server.url)
 
     asyncio.run(main())
 
@@ -360,13 +380,10 @@ def opened(address: str, headers: dict[str, str] | None = None) -> Any:
     return urlopen(Request(f"{address}/api/v1/events", headers=headers or {}))  # noqa: S310 -- our own service
 
 
-def test_the_streams_of_a_revoked_key_end_and_others_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(events, "RECHECK_SECONDS", 0.05)
-    with running_service(tmp_path) as service:
-        api = Caller(service.address)
-        with opened(service.address) as without_key:
+def test_the_streams_of_a_revoked_key_end_and_others_go_on() -> None:
+    def scenario(address: str) -> None:
+        api = Caller(address)
+        with opened(address) as without_key:
             assert without_key.readline()
             admin = bearer(api.post("/keys", {"name": "admin", "scopes": ["admin"]}).body["key"])
             without_key.read()  # ends: there is a key now
@@ -375,7 +392,7 @@ def test_the_streams_of_a_revoked_key_end_and_others_go_on(
         ]
         with ExitStack() as stack:
             ended, going = (
-                stack.enter_context(opened(service.address, bearer(key["key"]))) for key in api_keys
+                stack.enter_context(opened(address, bearer(key["key"]))) for key in api_keys
             )
             assert ended.readline()
             assert api.call("DELETE", f"/keys/{api_keys[0]['id']}", headers=admin).status == 204
@@ -386,6 +403,8 @@ def test_the_streams_of_a_revoked_key_end_and_others_go_on(
             assert any(line.startswith(b"data: ") for line in lines), (
                 "the other key's stream has the event"
             )
+
+    over_whole_api(scenario, recheck_seconds=0.05)
 
 
 def test_one_caller_cannot_have_all_streams(

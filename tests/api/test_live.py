@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from penstock.worker import live_logs
+from penstock.runtime.timing import EngineTiming
+from penstock.worker.timing import WorkerTiming
 from tests.api.caller import Caller
 from tests.api.gates import GatedService, gated, gated_service
 from tests.waiting import until_now
@@ -19,10 +20,10 @@ AT_ONCE = {"max_attempts": 3, "initial_delay_seconds": 0.0, "jitter_seconds": 0.
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatedService]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(live_logs, "LOOK_SECONDS", 0.01)
-        with gated_service(tmp_path_factory.mktemp("live"), worker_threads=200) as running:
-            yield running
+    folder = tmp_path_factory.mktemp("live")
+    timing = EngineTiming(worker=WorkerTiming(live_logs_seconds=0.01))
+    with gated_service(folder, timing=timing, worker_threads=200) as running:
+        yield running
 
 
 def node(gate: str, **config: Any) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from penstock import Engine
-from penstock.api import health
 from penstock.api.app import create_app
+from penstock.api.timing import ApiTiming
 from penstock.config import Settings
 from penstock.errors import StoreUnavailable
 from penstock.service import Service
@@ -113,7 +113,9 @@ class ApiUnderTest:
 
 
 @asynccontextmanager
-async def open_api(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIterator[ApiUnderTest]:
+async def open_api(
+    *, tiered: bool = False, has_fleet: bool = True, timing: ApiTiming | None = None
+) -> AsyncIterator[ApiUnderTest]:
     """The engine keeps its stores; only the API's are taken away."""
     settings = Settings()
     async with Engine("memory://", settings=settings) as engine:
@@ -131,7 +133,8 @@ async def open_api(*, tiered: bool = False, has_fleet: bool = True) -> AsyncIter
         )
         fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator) if has_fleet else Nobody()
         await service.keys.exist()  # a server reads them before it answers anybody
-        yield ApiUnderTest(create_app(service, fleet, settings, version="1"), engine, stores)
+        app = create_app(service, fleet, settings, version="1", timing=timing)
+        yield ApiUnderTest(app, engine, stores)
         stores.hot.error = stores.cold.error = None
 
 
@@ -313,10 +316,7 @@ def _is_live(target: str) -> bool:
 @pytest.mark.parametrize("tiered", [False, True])
 def test_ready_says_whether_each_store_answers(
     tiered: bool,  # noqa: FBT001
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(health, "READY_SECONDS", 0.05)
-
     async def scenario(api: ApiUnderTest) -> None:
         async def status() -> int:
             return (await api.call("GET", "/health/ready")).status
@@ -343,7 +343,7 @@ def test_ready_says_whether_each_store_answers(
         api.cold.hangs.clear()
         assert await status() == 200
 
-    with_api(scenario, tiered=tiered)
+    with_api(scenario, tiered=tiered, timing=ApiTiming(check_seconds=0.05))
 
 
 def test_an_api_alone_is_ready_without_orchestrators() -> None:
@@ -374,7 +374,7 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
     async def scenario() -> None:
         stores: Any = MemoryStores(lambda: 1000.0)
         stores.fleet = FleetElsewhere()
-        fleet = ScaledFleet(stores)
+        fleet = ScaledFleet(stores, Settings().worker_dead_seconds)
         assert [worker["worker_id"] for worker in await fleet.workers()] == ["alive", "slow"]
         assert await fleet.orchestrators() == [{"name": "one", "partitions": [0, 3], "pid": 7}]
         assert await fleet.inbox() == 5

@@ -5,15 +5,16 @@ Their defaults, and which of them don't go together.
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.config import Settings, Timing
 from penstock.errors import SettingsError
-from penstock.orchestrator import orchestrator as orchestrator_module
-from penstock.orchestrator import reaper
-from penstock.orchestrator.tiering import archiver, checkpointer
-from penstock.worker import runtime
+from penstock.orchestrator.timing import OrchestratorTiming
+from penstock.runtime.timing import EngineTiming
+from penstock.service.timing import ServiceTiming
+from penstock.worker.timing import WorkerTiming
 
 DEFAULTS = {
     "heartbeat_seconds": 5.0,
@@ -26,6 +27,18 @@ DEFAULTS = {
     "archive_seconds": 1.0,
     "retention_check_seconds": 3600.0,
 }
+CHOSEN = {
+    "heartbeat_seconds": 0.5,
+    "worker_dead_seconds": 3.0,
+    "reaper_seconds": 0.25,
+    "lease_seconds": 2.0,
+    "reconcile_seconds": 4.0,
+    "stale_seconds": 3.5,
+    "checkpoint_seconds": 6.0,
+    "archive_seconds": 0.5,
+    "retention_check_seconds": 60.0,
+}
+"""None of them is the default."""
 ROOT = Path(__file__).parents[2]
 
 
@@ -40,30 +53,30 @@ def test_these_are_the_defaults(tmp_path: Path) -> None:
 
 
 def test_parts_that_are_given_no_times_have_the_defaults() -> None:
-    assert DEFAULTS["heartbeat_seconds"] == runtime.HEARTBEAT_SECONDS
-    assert DEFAULTS["worker_dead_seconds"] == reaper.DEAD_SECONDS
-    assert DEFAULTS["reaper_seconds"] == reaper.LOOK_SECONDS
-    assert DEFAULTS["lease_seconds"] == orchestrator_module.LEASE_SECONDS
-    assert DEFAULTS["reconcile_seconds"] == orchestrator_module.RECONCILE_SECONDS
-    assert DEFAULTS["checkpoint_seconds"] == checkpointer.CHECKPOINT_SECONDS
-    assert DEFAULTS["archive_seconds"] == archiver.LOOK_SECONDS
+    assert EngineTiming() == EngineTiming.of(Settings())
+
+
+def test_each_layer_has_the_times_that_are_set(tmp_path: Path) -> None:
+    settings = load(tmp_path, **CHOSEN, no_handler_seconds=7.0)
+    timing = EngineTiming.of(settings)
+    layers = {**asdict(timing.orchestrator), **asdict(timing.worker), **asdict(timing.service)}
+    for name, seconds in CHOSEN.items():
+        if name != "retention_check_seconds":  # of the runtime itself
+            assert layers[name] == seconds
+    assert timing.orchestrator.no_handler_seconds == 7.0
+    assert timing.orchestrator.worker_dead_seconds == timing.service.worker_dead_seconds
+
+
+@pytest.mark.parametrize("layer", [OrchestratorTiming, ServiceTiming, WorkerTiming])
+def test_a_layer_with_a_setting_of_the_operators_has_its_default(layer: Any) -> None:
+    assert asdict(layer.of(Settings())) == asdict(layer())
+    assert {*DEFAULTS} & asdict(layer()).keys()
 
 
 def test_each_of_them_is_a_setting_that_is_shown(tmp_path: Path) -> None:
-    chosen = {
-        "heartbeat_seconds": 0.5,
-        "worker_dead_seconds": 3.0,
-        "reaper_seconds": 0.25,
-        "lease_seconds": 2.0,
-        "reconcile_seconds": 4.0,
-        "stale_seconds": 3.5,
-        "checkpoint_seconds": 6.0,
-        "archive_seconds": 0.5,
-        "retention_check_seconds": 60.0,
-    }
-    settings = load(tmp_path, **chosen)
-    assert asdict(settings.timing) == chosen
-    assert settings.describe().items() >= chosen.items()
+    settings = load(tmp_path, **CHOSEN)
+    assert asdict(settings.timing) == CHOSEN
+    assert settings.describe().items() >= CHOSEN.items()
 
 
 @pytest.mark.parametrize("page", ["embedding.md", "deploying.md"])

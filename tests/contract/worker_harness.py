@@ -18,6 +18,7 @@ from penstock.stores.memory import MemoryStores
 from penstock.stores.task_keys import key_of
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
+from penstock.worker.timing import WorkerTiming
 from tests.waiting import until
 
 EXECUTION = "the-execution"
@@ -32,6 +33,7 @@ class WorkerHarness:
         stores: MemoryStores | None = None,
         queue: Any = None,
         clock: Callable[[], float] = time.time,
+        timing: WorkerTiming | None = None,
         **settings: Any,
     ) -> None:
         registered = [
@@ -49,6 +51,7 @@ class WorkerHarness:
             worker_id="worker-1",
             clock=clock,
             queues=["echo"],
+            timing=timing,
         )
         self._numbers = count(1)
         self._stopped = False

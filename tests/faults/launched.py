@@ -4,16 +4,15 @@ ORDER is JSON. `die_at` names a point (`HotStore.commit:before:3`): on its third
 process kills itself with SIGKILL, before the call or after it was answered. `clock_seconds` is how
 far its clock is off, from the moment on when there is a file `clock_file`; the system's own can't
 be set here, so everything that Python asks for the time of day is moved instead, before anything of
-Penstock is imported. `constants` gives constants of modules other values
-(`{"penstock.worker.heartbeats.MARGIN_SECONDS": 1}`), for tests that can't wait as long as people
-can.
+Penstock is imported. `worker_timing` gives a worker other times than the settings do
+(`{"silence_margin_seconds": 1}`), for tests that can't wait as long as people can.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import functools
-import importlib
 import json
 import os
 import signal
@@ -29,10 +28,8 @@ def main() -> None:
         move_clock(order["clock_seconds"], order.get("clock_file", ""))
     if "die_at" in order:
         arm(order["die_at"])
-    for name, value in order.get("constants", {}).items():
-        module, _, constant = name.rpartition(".")
-        assert hasattr(importlib.import_module(module), constant), name
-        setattr(importlib.import_module(module), constant, value)
+    if "worker_timing" in order:
+        hurry(order["worker_timing"])
     sys.argv = ["penstock", *sys.argv[2:]]
     from penstock.cli import main as penstock  # noqa: PLC0415 -- what it imports must see the moved clock
 
@@ -60,6 +57,13 @@ def move_clock(seconds: float, file: str) -> None:
     time.time = lambda: true_time() + moved()
     time.time_ns = lambda: true_time_ns() + round(moved() * 1e9)
     dt.datetime = Moved  # type: ignore[misc]
+
+
+def hurry(times: dict[str, float]) -> None:
+    from penstock.worker.timing import WorkerTiming  # noqa: PLC0415 -- see `main`
+
+    of_settings = WorkerTiming.of
+    WorkerTiming.of = lambda settings: dataclasses.replace(of_settings(settings), **times)  # type: ignore[method-assign]
 
 
 def arm(text: str) -> None:

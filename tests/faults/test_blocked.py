@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penstock.orchestrator.reaper import DEAD_SECONDS
+from penstock.config import Timing
 from tests.acceptance import works
 from tests.acceptance.plant import Client, Plant, Role, open_plant
 from tests.acceptance.plant_judge import judge
@@ -32,17 +32,14 @@ TIMES = {
     "REAPER_SECONDS": "0.5",
 }
 PATIENT: dict[str, float] = {}
-IMPATIENT = {
-    "penstock.worker.heartbeats.MARGIN_SECONDS": 1.0,
-    "penstock.worker.heartbeats.SLACK_SECONDS": 1.0,
-}
+IMPATIENT = {"silence_margin_seconds": 1.0, "silence_slack_seconds": 1.0}
 """A worker that is taken for stuck soon after its tasks' time is up."""
 ONCE = {**works.STEADY, "max_attempts": 1}
 NEIGHBOURS = 7
 
 
-def _constants(fault: Fault, constants: dict[str, float]) -> dict[str, Any]:
-    return {} if fault.is_full else {"constants": constants}
+def _order(fault: Fault, worker_timing: dict[str, float]) -> dict[str, Any]:
+    return {} if fault.is_full else {"worker_timing": worker_timing}
 
 
 async def _until_begun(plant: Plant, *ids: str) -> None:
@@ -118,7 +115,7 @@ async def _outlast(
 def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names_the_handler(
     fault: Fault,
 ) -> None:
-    limit = fault.size(short=SHORT_SECONDS, full=int(DEAD_SECONDS))
+    limit = fault.size(short=SHORT_SECONDS, full=int(Timing().worker_dead_seconds))
     config = {"seconds": int(limit * LONGER)}
     blocking = works.single("blocking", "work_block", queue="blocked", retry=ONCE, config=config)
     holding = works.single(
@@ -144,9 +141,9 @@ def test_a_blocked_loop_or_a_held_lock_costs_nobody_an_attempt_and_the_log_names
     with open_plant() as plant:
         times = {} if fault.is_full else TIMES
         roles = [launch(plant, "orchestrator", {}, **times)]
-        for queue, constants in (("blocked", PATIENT), ("held", PATIENT), ("stuck", IMPATIENT)):
+        for queue, worker_timing in (("blocked", PATIENT), ("held", PATIENT), ("stuck", IMPATIENT)):
             roles.append(
-                launch(plant, "worker", _constants(fault, constants), "--queues", queue, **times)
+                launch(plant, "worker", _order(fault, worker_timing), "--queues", queue, **times)
             )
         for role in roles:
             role.ready()

@@ -13,7 +13,8 @@ import pytest
 from penstock.contract.facts import queued, started, stop, task
 from penstock.engine.commands import Task
 from penstock.engine.events import TaskLost
-from penstock.orchestrator.reaper import DEAD_SECONDS, LOOK_SECONDS, Reaper
+from penstock.orchestrator.reaper import Reaper
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.task_keys import key_of
 from tests.faults.table import Fault
 from tests.orchestrator.desk import look
@@ -22,6 +23,7 @@ from tests.redis.stores_under_test import NAME, StoresUnderTest, open_stores
 ECHO = {"echo"}
 WORKERS = 100
 PORTION = 500
+TIMING = OrchestratorTiming()
 """Tasks in one commit, as an owner would."""
 
 
@@ -58,14 +60,14 @@ def test_of_ten_thousand_tasks_in_live_hands_and_one_in_dead_ones_only_that_one_
             }
             assert await stores.queue.fetch("dead", ECHO, 10) == tasks[-1:]
             assert sum(map(len, claimed.values())) == live
-            reaper = Reaper(stores.queue, stores.lease)
-            for _ in range(int(DEAD_SECONDS / LOOK_SECONDS)):
+            reaper = Reaper(stores.queue, stores.lease, timing=TIMING)
+            for _ in range(int(TIMING.worker_dead_seconds / TIMING.reaper_seconds)):
                 await _beat(stores, claimed)
-                await look(reaper, LOOK_SECONDS)
+                await look(reaper, TIMING.reaper_seconds)
             assert await stores.inbox() == [], "it has been silent for less than it may be"
             assert await _beat(stores, claimed) == 0
             begun = time.perf_counter()
-            await look(reaper, LOOK_SECONDS)
+            await look(reaper, TIMING.reaper_seconds)
             milliseconds = 1000 * (time.perf_counter() - begun)
             assert await stores.inbox() == [TaskLost(*key_of(tasks[-1]), "dead")]
             assert await _beat(stores, claimed) == 0, "one that lives has lost a task"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import count
 from typing import Any
 
@@ -15,12 +16,15 @@ from penstock.definition.plan import Plan, compile_document
 from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
 from penstock.engine.states import ExecutionState
+from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.tiering import rebuild
 from penstock.orchestrator.tiering.archiver import Archiver
 from penstock.orchestrator.tiering.checkpointer import Checkpointer
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
+from penstock.orchestrator.tiering.portions import Portions
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.sandbox import InlineSandbox, Sandbox
 from penstock.stores.base import Intent, Stored
 from penstock.stores.memory import MemoryStores
@@ -31,6 +35,12 @@ from tests.simulation.tiered import TieredStores
 
 HOUR = 3600.0
 WORK = {"work": HandlerDefaults()}
+QUICK = OrchestratorTiming(retry_seconds=0.01, collect_seconds=0.0, cold_away_seconds=0.001)
+"""Nobody waits for more, or for a store that a test has taken away."""
+
+
+def quick(**times: float) -> OrchestratorTiming:
+    return replace(QUICK, **times)
 
 
 def node(name: str, *parents: str, **fields: Any) -> dict[str, Any]:
@@ -48,7 +58,10 @@ async def look(reaper: Reaper, seconds: float) -> None:
 
 
 class Desk:
-    def __init__(self, inline_max_bytes: int = 10_000) -> None:
+    def __init__(
+        self, inline_max_bytes: int = 10_000, *, timing: OrchestratorTiming = QUICK
+    ) -> None:
+        self.timing = timing
         self.now = 1000.0
         self.stores = self._open()
         self.plans = PlanCache(self.stores.cold, lambda: WORK)
@@ -71,7 +84,19 @@ class Desk:
             self.plans,
             inline_max_bytes=limit,
             sandbox=self.sandbox,
+            timing=self.timing,
             observer=self._note,
+        )
+
+    def orchestrator(self, name: str = "", metrics: Metrics | None = None) -> Orchestrator:
+        """One that isn't started yet."""
+        return Orchestrator(
+            self.stores,
+            self.plans,
+            inline_max_bytes=1000,
+            name=name,
+            metrics=metrics,
+            timing=self.timing,
         )
 
     def _note(self, _plan: Any, changes: Any, _ended: Any) -> None:
@@ -151,11 +176,28 @@ class TieredDesk(Desk):
 
     stores: TieredStores
 
+    def __init__(
+        self,
+        inline_max_bytes: int = 10_000,
+        *,
+        timing: OrchestratorTiming = QUICK,
+        portions: Portions | None = None,
+    ) -> None:
+        super().__init__(inline_max_bytes, timing=timing)
+        self.portions = portions or Portions()
+
     def _open(self) -> TieredStores:
         return TieredStores(lambda: self.now, 1)
 
     def cold_writer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> ColdWriter:
-        return ColdWriter(self.stores.tiering, owner, self.plans, metrics or Metrics())
+        return ColdWriter(
+            self.stores.tiering,
+            owner,
+            self.plans,
+            metrics or Metrics(),
+            timing=self.timing,
+            portions=self.portions,
+        )
 
     def archiver(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Archiver:
         hot_tier = self.stores.tiering.hot
@@ -165,11 +207,17 @@ class TieredDesk(Desk):
             owner.lease,
             metrics or Metrics(),
             lambda: self.now,
+            timing=self.timing,
+            portions=self.portions,
         )
 
     def checkpointer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Checkpointer:
         return Checkpointer(
-            self.stores.tiering.hot, self.cold_writer(owner, metrics), metrics or Metrics()
+            self.stores.tiering.hot,
+            self.cold_writer(owner, metrics),
+            metrics or Metrics(),
+            timing=self.timing,
+            portions=self.portions,
         )
 
     async def checkpoint(self, owner: PartitionOwner) -> None:
@@ -182,9 +230,16 @@ class TieredDesk(Desk):
         self, owner: PartitionOwner, known_number: int = 0, metrics: Metrics | None = None
     ) -> int | None:
         tiering = self.stores.tiering
-        claimed = await rebuild.claim(tiering, owner.lease)
+        claimed = await rebuild.claim(tiering, owner.lease, self.timing)
         return await rebuild.build(
-            self.stores, tiering, owner.lease, claimed, known_number=known_number, metrics=metrics
+            self.stores,
+            tiering,
+            owner.lease,
+            claimed,
+            known_number=known_number,
+            metrics=metrics,
+            timing=self.timing,
+            portions=self.portions,
         )
 
     def row(self, name: str) -> Stored:

@@ -11,13 +11,15 @@ import pytest
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Task
-from penstock.orchestrator.backlog import LOOK_SECONDS, BacklogWatch
+from penstock.orchestrator.backlog import BacklogWatch
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.routing import Routing, live, queues_of
 from penstock.stores.base import Offer
-from tests.orchestrator.desk import Desk, node
+from tests.orchestrator.desk import Desk, node, quick
 
 LIMIT_SECONDS = 60.0
+LOOK_SECONDS = 2.0
+TIMING = quick(backlog_seconds=LOOK_SECONDS, no_handler_seconds=LIMIT_SECONDS)
 USUAL = HandlerDefaults()
 SPECIAL = HandlerDefaults(queue="special")
 
@@ -26,10 +28,10 @@ class Hall(Desk):
     """A desk, and workers that say what they do."""
 
     async def open(self) -> None:
-        self.routing = Routing(self.stores.queue)
+        self.routing = Routing(self.stores.queue, self.timing)
         self.owner: PartitionOwner = await self.own()
         self.owner._routing = self.routing
-        self.watch = BacklogWatch(self.stores.queue, self.owner.lease, self.routing, LIMIT_SECONDS)
+        self.watch = BacklogWatch(self.stores.queue, self.owner.lease, self.routing, self.timing)
 
     async def worker(self, name: str, *queues: str, **handlers: HandlerDefaults) -> None:
         self.now += 1
@@ -63,7 +65,7 @@ class Hall(Desk):
 
 def in_the_hall(scenario: Callable[[Hall], Awaitable[None]]) -> None:
     async def main() -> None:
-        hall = Hall()
+        hall = Hall(timing=TIMING)
         await hall.open()
         await scenario(hall)
 
@@ -286,4 +288,4 @@ def test_a_queue_without_a_worker_is_said_once_and_so_is_its_end(
 def test_the_queue_of_a_handler_is_what_its_newest_live_worker_asks_for_and_serves(
     offers: list[Offer], queues: dict[str, Any]
 ) -> None:
-    assert queues_of(live(offers)) == queues
+    assert queues_of(live(offers, TIMING.worker_dead_seconds)) == queues

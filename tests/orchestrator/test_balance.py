@@ -11,14 +11,13 @@ import pytest
 from penstock.engine.events import Continued
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import balance
-from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import Reaper
 from penstock.stores.base import Lease
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
 from penstock.stores.plan_cache import PlanCache
-from tests.orchestrator.desk import WORK
+from tests.orchestrator.desk import WORK, quick
 from tests.waiting import let_others_run, until
 
 
@@ -44,9 +43,8 @@ def test_what_each_prefers_is_as_much_as_its_share_and_nobody_elses(count: int) 
 class Fleet:
     """Orchestrators on one store, and how often a partition was given to somebody."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, lease_seconds: float = 0.25) -> None:
-        monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", lease_seconds)
-        monkeypatch.setattr(orchestrator_module, "RETRY_SECONDS", 0.01)
+    def __init__(self, lease_seconds: float = 0.25) -> None:
+        self._timing = quick(lease_seconds=lease_seconds)
         self.stores = MemoryStores(time.time, 8)
         self.members: list[Orchestrator] = []
         self.given = 0
@@ -61,7 +59,9 @@ class Fleet:
 
     def join(self, name: str) -> Orchestrator:
         plans = PlanCache(self.stores.cold, lambda: WORK)
-        orchestrator = Orchestrator(self.stores, plans, inline_max_bytes=10_000, name=name)
+        orchestrator = Orchestrator(
+            self.stores, plans, inline_max_bytes=10_000, name=name, timing=self._timing
+        )
         self.members.append(orchestrator)
         orchestrator.start()
         return orchestrator
@@ -79,11 +79,9 @@ class Fleet:
             await member.stop()
 
 
-def test_one_that_joins_gets_its_share_and_one_that_leaves_gives_it_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_that_joins_gets_its_share_and_one_that_leaves_gives_it_back() -> None:
     async def scenario() -> None:
-        fleet = Fleet(monkeypatch)
+        fleet = Fleet()
         async with fleet.open():
             fleet.join("b")
             await fleet.is_shared(8)
@@ -110,11 +108,9 @@ def test_the_only_one_has_everything_after_its_first_look() -> None:
     asyncio.run(scenario())
 
 
-def test_those_that_begin_together_move_no_partition_more_than_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_those_that_begin_together_move_no_partition_more_than_once() -> None:
     async def scenario() -> None:
-        fleet = Fleet(monkeypatch)
+        fleet = Fleet()
         async with fleet.open():
             for name in ("a", "b", "c"):
                 fleet.join(name)
@@ -133,7 +129,7 @@ def test_a_dead_ones_partitions_are_shared_out_among_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:
-        fleet = Fleet(monkeypatch)
+        fleet = Fleet()
         async with fleet.open():
             dead = fleet.join("a")
             fleet.join("b")
@@ -160,7 +156,7 @@ def test_a_partition_is_given_up_only_after_its_commit_has_landed(
     """Or the commit would be refused, and everything in it decided once more."""
 
     async def scenario() -> None:
-        fleet = Fleet(monkeypatch, lease_seconds=1.0)
+        fleet = Fleet(lease_seconds=1.0)
         commit = fleet.stores.hot.commit
         may_land = asyncio.Event()
         under_way = 0
@@ -189,11 +185,11 @@ def test_a_partition_is_given_up_only_after_its_commit_has_landed(
     asyncio.run(scenario())
 
 
-def test_an_orchestrator_that_cannot_reach_the_store_owns_nothing_when_its_leases_have_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_orchestrator_that_cannot_reach_the_store_owns_nothing_when_its_leases_have_ended() -> (
+    None
+):
     async def scenario() -> None:
-        fleet = Fleet(monkeypatch, lease_seconds=0.1)
+        fleet = Fleet(lease_seconds=0.1)
         async with fleet.open():
             lost = fleet.join("a")
             await fleet.is_shared(8)
@@ -206,9 +202,9 @@ def test_an_orchestrator_that_cannot_reach_the_store_owns_nothing_when_its_lease
     asyncio.run(scenario())
 
 
-def test_a_store_that_does_not_answer_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_does_not_answer_is_as_good_as_none() -> None:
     async def scenario() -> None:
-        fleet = Fleet(monkeypatch, lease_seconds=0.1)
+        fleet = Fleet(lease_seconds=0.1)
         async with fleet.open():
             lost = fleet.join("a")
             await fleet.is_shared(8)
@@ -232,7 +228,7 @@ def test_a_part_of_an_owner_that_goes_on_when_it_is_to_end_keeps_no_partition(
 
     async def scenario() -> None:
         monkeypatch.setattr(Reaper, "run", goes_on)
-        fleet = Fleet(monkeypatch, lease_seconds=0.1)
+        fleet = Fleet(lease_seconds=0.1)
         async with fleet.open():
             fleet.join("a")
             await fleet.is_shared(8)

@@ -11,22 +11,14 @@ import pytest
 from penstock.engine.events import ExecutionStarted, PauseRequested, TaskFailed
 from penstock.engine.events import TaskError as Error
 from penstock.errors import NotFound
-from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.tiering import archiver, checkpointer, cold_writer
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import DeadLetterSearch
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import ColdStoreWentBack, Outgoing
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import WORK, TieredDesk, diamond, node
+from tests.orchestrator.desk import WORK, TieredDesk, diamond, node, quick
 from tests.waiting import until
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
-    monkeypatch.setattr(cold_writer, "AWAY_SECONDS", 0.001)
 
 
 async def _owner(
@@ -167,16 +159,11 @@ def test_what_the_older_copy_has_as_running_and_the_hot_store_has_let_go_runs_ag
     asyncio.run(scenario())
 
 
-def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 0.05)
-    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
-
+def test_an_orchestrator_with_nothing_to_copy_notices_it_by_itself() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=quick(checkpoint_seconds=0.05))
         metrics = Metrics()
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator = desk.orchestrator(metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a")])
         await until(lambda: name in desk.stores.rows.changes, "it is copied")

@@ -15,8 +15,9 @@ from penstock import Engine, Registry
 from penstock.config import Settings
 from penstock.contract.facts import new_intent
 from penstock.errors import StoreUnavailable
-from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.orchestrator import Orchestrator
+from penstock.orchestrator.timing import OrchestratorTiming
+from penstock.runtime.timing import EngineTiming
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
@@ -25,7 +26,7 @@ from penstock.stores.records import Search
 from penstock.stores.sqlite import SqliteStores
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
-from tests.orchestrator.desk import WORK
+from tests.orchestrator.desk import QUICK, WORK, quick
 from tests.waiting import PATIENCE_SECONDS, until
 
 RETRY = {"max_attempts": 2, "initial_delay_seconds": 0, "jitter_seconds": 0}
@@ -48,20 +49,21 @@ OPENED: dict[str, Opened] = {
 on_stores = pytest.mark.parametrize("opened", list(OPENED.values()), ids=list(OPENED))
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orchestrator_module, "RETRY_SECONDS", 0.01)
-
-
 class Shop:
     """An engine, the calls that its handler saw, and the faults that its store's commits have."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, timing: OrchestratorTiming) -> None:
         self.stores = stores
         self.calls: Counter[tuple[str, str, int]] = Counter()
         self.release = asyncio.Event()
         registry = Registry([Handler("work", self._work), Handler("wait", self._wait)])
-        self.engine = Engine(stores, registry=registry, settings=Settings(), built_in=False)
+        self.engine = Engine(
+            stores,
+            registry=registry,
+            settings=Settings(),
+            built_in=False,
+            timing=EngineTiming(orchestrator=timing),
+        )
         self.failed = 0
         self._commit = stores.hot.commit
 
@@ -94,8 +96,8 @@ class Shop:
 
 
 @asynccontextmanager
-async def _shop(stores: Stores) -> AsyncIterator[Shop]:
-    shop = Shop(stores)
+async def _shop(stores: Stores, timing: OrchestratorTiming = QUICK) -> AsyncIterator[Shop]:
+    shop = Shop(stores, timing)
     async with shop.engine:
         yield shop
 
@@ -188,19 +190,20 @@ def test_an_owner_that_breaks_is_followed_by_another(
     assert "a bug" in caplog.text
 
 
-def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.2)
+def _orchestrator(stores: Stores, name: str, lease_seconds: float) -> Orchestrator:
+    return Orchestrator(
+        stores,
+        PlanCache(stores.cold, lambda: WORK),
+        inline_max_bytes=10_000,
+        name=name,
+        timing=quick(lease_seconds=lease_seconds),
+    )
 
+
+def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops() -> None:
     async def scenario() -> None:
         stores = MemoryStores(time.time, 8)
-        first, second = (
-            Orchestrator(
-                stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name=name
-            )
-            for name in ("first", "second")
-        )
+        first, second = (_orchestrator(stores, name, 0.2) for name in ("first", "second"))
         first.start()
         await until(lambda: len(first.owned) == 8)
         second.start()
@@ -216,14 +219,10 @@ def test_every_partition_has_one_owner_and_all_are_taken_over_when_it_stops(
     asyncio.run(scenario())
 
 
-def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.1)
-
+def test_a_lease_is_kept_through_a_long_decision() -> None:
     async def scenario() -> None:
         stores = MemoryStores(time.time)
-        orchestrator = Orchestrator(
-            stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
-        )
+        orchestrator = _orchestrator(stores, "first", 0.1)
         orchestrator.start()
         await until(lambda: orchestrator.owned)
         owner = orchestrator.owned[0]
@@ -240,16 +239,10 @@ def test_a_lease_is_kept_through_a_long_decision(monkeypatch: pytest.MonkeyPatch
     asyncio.run(scenario())
 
 
-def test_an_owner_that_lost_its_lease_ends_without_a_commit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.1)
-
+def test_an_owner_that_lost_its_lease_ends_without_a_commit() -> None:
     async def scenario() -> None:
         stores = MemoryStores(time.time)
-        orchestrator = Orchestrator(
-            stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="first"
-        )
+        orchestrator = _orchestrator(stores, "first", 0.1)
         orchestrator.start()
         await until(lambda: orchestrator.owned)
         stores.hot._partitions[0].lease = None
@@ -267,15 +260,12 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Dies: it neither renews nor releases anything any more."""
-    monkeypatch.setattr(orchestrator_module, "LEASE_SECONDS", 0.2)
 
     async def scenario() -> None:
         stores = MemoryStores(time.time, 8)
-        async with _shop(stores) as shop:
+        async with _shop(stores, quick(lease_seconds=0.2)) as shop:
             names = [(await shop.engine.start(DIAMOND)).id for _ in range(30)]
-            other = Orchestrator(
-                stores, PlanCache(stores.cold, lambda: WORK), inline_max_bytes=10_000, name="other"
-            )
+            other = _orchestrator(stores, "other", 0.2)
             other.start()
             await shop.engine.orchestrator.recovered.wait()
             for work in shop.engine.orchestrator._tasks:
@@ -298,16 +288,12 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(
 
 
 @on_stores
-def test_an_accepted_execution_whose_start_was_lost_runs(
-    opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(orchestrator_module, "RECONCILE_SECONDS", 0.02)
-
+def test_an_accepted_execution_whose_start_was_lost_runs(opened: Opened, tmp_path: Path) -> None:
     async def scenario() -> None:
         stores = opened(tmp_path)
         if not stores.topology.tasks_are_durable:
             await _store_only(stores)
-        async with _shop(stores) as shop:
+        async with _shop(stores, quick(reconcile_seconds=0.02)) as shop:
             if stores.topology.tasks_are_durable:
                 await shop.engine.orchestrator.recovered.wait()
                 await _store_only(stores)
@@ -333,7 +319,7 @@ def test_what_finishes_within_the_grace_period_of_a_clean_stop_is_recorded(tmp_p
     """
 
     async def stop_while_it_runs() -> list[str]:
-        shop = Shop(SqliteStores(tmp_path / "store.db"))
+        shop = Shop(SqliteStores(tmp_path / "store.db"), QUICK)
         async with shop.engine:
             last = {"id": "b", "handler": "work", "dependencies": ["a"]}
             document = {"name": "w", "nodes": [{"id": "a", "handler": "wait"}, last]}

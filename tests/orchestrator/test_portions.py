@@ -11,15 +11,10 @@ from typing import Any
 import pytest
 
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator.tiering import archiver, cold_writer, hot_reader, rebuild
+from penstock.orchestrator.tiering import rebuild
+from penstock.orchestrator.tiering.portions import Portions
 from penstock.stores.tiering import Copy, Written, summary_from
 from tests.orchestrator.desk import TieredDesk, node
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
-    monkeypatch.setattr(cold_writer, "AWAY_SECONDS", 0.0)
 
 
 def _size(copies: Sequence[Copy]) -> int:
@@ -57,12 +52,8 @@ async def _run(desk: TieredDesk, count: int, size: int = 1000) -> tuple[Any, lis
 def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hot_reader, "PORTION_BYTES", 5000)
-    monkeypatch.setattr(cold_writer, "PORTION_BYTES", 5000)
-    monkeypatch.setattr(hot_reader, "READ_EXECUTIONS_MAX", 8)
-
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(portions=Portions(bytes_max=5000, read_executions_max=8))
         owner, names = await _run(desk, 40)
         seen = _watch(desk, monkeypatch)
         changes = desk.stores.tiering.hot.changes
@@ -86,11 +77,8 @@ def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
 
 
 def test_checkpoints_are_put_in_portions_of_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hot_reader, "PORTION_BYTES", 5000)
-    monkeypatch.setattr(cold_writer, "PORTION_BYTES", 5000)
-
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(portions=Portions(bytes_max=5000))
         owner = await desk.own()
         names = [await desk.start([node("a"), node("b", "a")]) for _ in range(20)]
         await desk.drain(owner)
@@ -175,11 +163,8 @@ def test_an_owner_whose_copies_are_of_a_store_that_was_built_again_since_stops()
 def test_a_rebuild_reads_less_at_once_where_executions_are_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(rebuild, "PORTION_BYTES", 5000)
-    monkeypatch.setattr(rebuild, "FIRST_PORTION", 8)
-
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(portions=Portions(bytes_max=5000, rebuild_executions_first=8))
         owner = await desk.own()
         await desk.build(owner)
         names = [await desk.start([node("a"), node("b", "a")]) for _ in range(30)]
@@ -205,11 +190,8 @@ def test_a_rebuild_reads_less_at_once_where_executions_are_large(
     asyncio.run(scenario())
 
 
-def test_others_get_their_turn_between_large_executions_of_a_rebuild(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_others_get_their_turn_between_large_executions_of_a_rebuild() -> None:
     """The renewal of the lease is one of them."""
-    monkeypatch.setattr(rebuild, "LARGE_BYTES", 500)
 
     async def scenario() -> None:
         desk = TieredDesk()
@@ -231,7 +213,7 @@ def test_others_get_their_turn_between_large_executions_of_a_rebuild(
                 await asyncio.sleep(0)
 
         task = asyncio.create_task(others())
-        await rebuild._from_checkpoints(unfinished, 5, desk.now)
+        await rebuild._from_checkpoints(unfinished, 5, desk.now, 500)
         task.cancel()
         assert turns >= len(unfinished)
 

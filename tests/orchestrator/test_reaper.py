@@ -8,15 +8,14 @@ import pytest
 from penstock.contract.facts import Owner, hand_out, stop
 from penstock.engine.events import TaskLost
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator import reaper as reaping
-from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper, WorkerWatch
+from penstock.orchestrator.reaper import Reaper, WorkerWatch
 from penstock.stores.task_keys import key_of
-from tests.orchestrator.desk import Desk, look
+from tests.orchestrator.desk import QUICK, Desk, look, quick
 from tests.waiting import let_others_run, until
 
 ECHO = {"echo"}
 LOOK = 2.5
-ENOUGH = int(DEAD_SECONDS / LOOK)
+ENOUGH = int(QUICK.worker_dead_seconds / LOOK)
 
 
 def test_a_worker_is_dead_after_enough_silence_and_loses_its_tasks_once() -> None:
@@ -24,7 +23,7 @@ def test_a_worker_is_dead_after_enough_silence_and_loses_its_tasks_once() -> Non
         stores = Desk().stores
         owner, tasks = await hand_out(stores, "a", "b")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        reaper = Reaper(stores.queue, owner.lease)
+        reaper = Reaper(stores.queue, owner.lease, timing=QUICK)
         await look(reaper, LOOK)
         for _ in range(ENOUGH - 1):
             await look(reaper, LOOK)
@@ -44,7 +43,7 @@ def test_a_heartbeat_starts_the_count_again() -> None:
         stores = Desk().stores
         owner, (task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        reaper = Reaper(stores.queue, owner.lease)
+        reaper = Reaper(stores.queue, owner.lease, timing=QUICK)
         for _ in range(5):
             for _ in range(ENOUGH):
                 await look(reaper, LOOK)
@@ -62,7 +61,7 @@ def test_of_ten_thousand_live_tasks_and_one_dead_only_the_dead_one_is_taken() ->
         for worker in live:
             await stores.queue.fetch(worker, ECHO, 100)
         assert await stores.queue.fetch("dead", ECHO, 10) == tasks[-1:]
-        reaper = Reaper(stores.queue, owner.lease)
+        reaper = Reaper(stores.queue, owner.lease, timing=QUICK)
         for _ in range(ENOUGH + 1):
             for worker in live:
                 await stores.queue.heartbeat(worker, ECHO, [])
@@ -78,7 +77,7 @@ def test_a_new_owner_starts_counting_from_nothing() -> None:
         owner, _ = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
         for _ in range(3):
-            reaper = Reaper(stores.queue, owner.lease)
+            reaper = Reaper(stores.queue, owner.lease, timing=QUICK)
             for _ in range(ENOUGH):
                 await look(reaper, LOOK)
         assert await owner.inbox() == []
@@ -98,7 +97,7 @@ def test_time_in_which_the_watch_could_not_look_counts_for_nobody(
         stores = Desk().stores
         await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        watch = WorkerWatch(stores.queue)
+        watch = WorkerWatch(stores.queue, quick(reaper_seconds=0.01))
         once = watch.look
 
         async def note(seconds: float) -> None:
@@ -109,7 +108,6 @@ def test_time_in_which_the_watch_could_not_look_counts_for_nobody(
         loop = asyncio.get_running_loop()
         time = loop.time
         monkeypatch.setattr(loop, "time", lambda: time() + clock)
-        monkeypatch.setattr(reaping, "LOOK_SECONDS", 0.01)
         running = asyncio.create_task(watch.run())
         await until(lambda: looked)
         clock += 3600.0
@@ -123,13 +121,11 @@ def test_time_in_which_the_watch_could_not_look_counts_for_nobody(
 
 
 def test_an_outage_of_the_store_declares_nobody_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reaping, "LOOK_SECONDS", 0.0)
-
     async def scenario() -> None:
         stores = Desk().stores
         await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        watch = WorkerWatch(stores.queue)
+        watch = WorkerWatch(stores.queue, quick(reaper_seconds=0.0))
         await watch.look(LOOK)
         await watch.look(LOOK)
         assert watch.silent_seconds["worker-1"] == LOOK
@@ -162,15 +158,16 @@ def test_an_owner_that_takes_a_partition_over_knows_for_how_long_its_workers_hav
         stores = Desk().stores
         _, (task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        watch = WorkerWatch(stores.queue)
+        watch = WorkerWatch(stores.queue, QUICK)
         for _ in range(ENOUGH):
             await watch.look(LOOK)
         owner = await Owner.of(stores)
-        reaper = asyncio.create_task(Reaper(stores.queue, owner.lease, None, watch).run())
+        reaper = Reaper(stores.queue, owner.lease, None, watch, timing=QUICK)
+        reaping = asyncio.create_task(reaper.run())
         await let_others_run()
         await watch.look(LOOK)
         await until(owner.inbox)
-        reaper.cancel()
+        reaping.cancel()
         assert await owner.inbox() == [TaskLost(*key_of(task), "worker-1")]
 
     asyncio.run(scenario())
@@ -181,7 +178,7 @@ def test_a_reaper_whose_lease_has_moved_on_takes_nothing_and_stops() -> None:
         stores = Desk().stores
         owner, _ = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        reaper = Reaper(stores.queue, owner.lease)
+        reaper = Reaper(stores.queue, owner.lease, timing=QUICK)
         for _ in range(ENOUGH):
             await look(reaper, LOOK)
         current = await Owner.of(stores)
@@ -197,7 +194,7 @@ def test_a_worker_that_left_is_forgotten() -> None:
         stores = Desk().stores
         owner, (task,) = await hand_out(stores, "a")
         await stores.queue.fetch("worker-1", ECHO, 10)
-        reaper = Reaper(stores.queue, owner.lease)
+        reaper = Reaper(stores.queue, owner.lease, timing=QUICK)
         await look(reaper, LOOK)
         await stores.queue.leave("worker-1", [task])
         await look(reaper, LOOK)
@@ -210,7 +207,7 @@ def test_a_worker_that_comes_back_and_dies_again_loses_its_tasks_again_as_soon()
     async def scenario() -> None:
         stores = Desk().stores
         owner, _ = await hand_out(stores, "a", "b")
-        reaper = Reaper(stores.queue, owner.lease)
+        reaper = Reaper(stores.queue, owner.lease, timing=QUICK)
         for lost in (1, 2):
             await stores.queue.heartbeat("worker-1", ECHO, [])
             await stores.queue.fetch("worker-1", ECHO, 1)

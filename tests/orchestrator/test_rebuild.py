@@ -18,15 +18,14 @@ from penstock.engine.events import (
 from penstock.engine.events import TaskError as Error
 from penstock.engine.states import ExecutionState
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.recovery import recover
-from penstock.orchestrator.tiering import rebuild
+from penstock.orchestrator.tiering.portions import Portions
 from penstock.stores.base import Intent, ReusedOutput
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import REBUILD_JUMP
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import TieredDesk, diamond, node
+from tests.orchestrator.desk import TieredDesk, diamond, node, quick
 from tests.waiting import until
 
 
@@ -346,11 +345,9 @@ def test_an_owner_that_is_none_any_more_rebuilds_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_many_come_back_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuild, "PORTION", 3)
-
+def test_many_come_back_in_portions() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(portions=Portions(rebuild_executions_max=3))
         owner = await _owner(desk)
         names = [await desk.start([node("a")]) for _ in range(10)]
         await desk.drain(owner)
@@ -382,16 +379,11 @@ def test_an_execution_whose_checkpoint_cannot_be_read_begins_again(
         asyncio.run(scenario())
 
 
-def test_an_orchestrator_builds_its_partition_again_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("penstock.orchestrator.orchestrator.LEASE_SECONDS", 0.1)
-    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
-
+def test_an_orchestrator_builds_its_partition_again_by_itself() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=quick(lease_seconds=0.1))
         metrics = Metrics()
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator = desk.orchestrator(metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a"), node("b", "a")])
         await until(desk.stores.queue.depth)
@@ -427,15 +419,13 @@ def test_an_owner_with_nothing_to_do_notices_that_its_store_has_gone_back_in_tim
     asyncio.run(scenario())
 
 
-def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has_seen_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("penstock.orchestrator.orchestrator.LEASE_SECONDS", 0.2)
-
+def test_an_orchestrator_notices_that_its_store_has_gone_back_behind_what_it_has_seen_itself() -> (
+    None
+):
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=quick(lease_seconds=0.2))
         metrics = Metrics()
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator = desk.orchestrator(metrics=metrics)
         orchestrator.start()
         await orchestrator.recovered.wait()
         await desk.start([node("a"), node("b", "a")])

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
-from penstock.orchestrator.owner import REST_NODES, REST_SECONDS, PartitionOwner
+from penstock.orchestrator.owner import REST_NODES, PartitionOwner
 from penstock.stores.base import Stored
 from penstock.stores.commit_plan import CommitPlan
 from tests.orchestrator.desk import Desk, diamond, node
@@ -14,7 +14,7 @@ from tests.waiting import let_others_run
 
 async def _rest(desk: Desk, owner: PartitionOwner) -> None:
     for _ in range(2):
-        desk.now += REST_SECONDS
+        desk.now += desk.timing.rest_seconds
         await owner._let_go_in_time()
 
 
@@ -50,7 +50,7 @@ def test_what_goes_on_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(desk.stores.hot, "load", noting)
         for _ in range(3):
-            desk.now += REST_SECONDS
+            desk.now += desk.timing.rest_seconds
             await owner._let_go_in_time()
             await desk.succeed(await desk.fetch())
             await desk.drain(owner)
@@ -92,7 +92,7 @@ def test_nothing_leaves_memory_before_what_was_decided_has_landed(
             await desk.start(diamond())
             await desk.start(diamond())
             await owner._advance()
-        desk.now += REST_SECONDS
+        desk.now += desk.timing.rest_seconds
         resting = asyncio.create_task(owner._let_go_in_time())
         for landed in range(2):
             await let_others_run()

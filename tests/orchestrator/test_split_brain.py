@@ -2,31 +2,28 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 
 import pytest
 
 from penstock.errors import Fenced
-from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.tiering import checkpointer, partition, rebuild
 from penstock.stores.tiering import CLAIM_SECONDS
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import HOUR, TieredDesk, node
+from tests.orchestrator.desk import HOUR, TieredDesk, node, quick
 from tests.waiting import let_others_run, until
 
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuild, "WAIT_SECONDS", 0.01)
-    monkeypatch.setattr(rebuild, "WAIT_SECONDS_MAX", 0.02)
-    monkeypatch.setattr(rebuild, "BACK_OFF_SECONDS", 0.0)
-    monkeypatch.setattr(partition, "RENEW_SECONDS", 0.02)
-    monkeypatch.setattr(checkpointer, "CHECKPOINT_SECONDS", 1000.0)
-    monkeypatch.setattr("penstock.orchestrator.orchestrator.RETRY_SECONDS", 0.01)
+TIMING = quick(
+    claim_wait_seconds=0.01,
+    claim_wait_seconds_max=0.02,
+    claim_renew_seconds=0.02,
+    rebuild_pause_seconds=0.0,
+    checkpoint_seconds=1000.0,
+)
 
 
 def promoted(desk: TieredDesk) -> TieredDesk:
     """A replica of its hot store that is a master now, beside the same cold store."""
-    other = TieredDesk()
+    other = TieredDesk(timing=desk.timing)
     other.stores.hot.become(desk.stores.hot.image())
     other.stores.hot.server_id = "server-2"
     other.stores.rows = desk.stores.rows
@@ -40,7 +37,7 @@ def test_an_owner_on_a_second_master_waits_and_builds_nothing_while_the_first_on
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=TIMING)
         owner = await desk.own("orchestrator-1")
         await desk.build(owner)
         await desk.start([node("a"), node("b", "a")])
@@ -68,11 +65,9 @@ def test_an_owner_on_a_second_master_waits_and_builds_nothing_while_the_first_on
 
 def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=TIMING)
         metrics = Metrics()
-        first = Orchestrator(
-            desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
-        )
+        first = desk.orchestrator("one", metrics)
         first.start()
         ended = await desk.start([node("a")])
         name = await desk.start([node("a"), node("b", "a")])
@@ -85,9 +80,7 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
             "the second master is behind the cold store",
         )
         other.now = desk.now + 2 * HOUR
-        two = Orchestrator(
-            other.stores, other.plans, inline_max_bytes=1000, name="two", metrics=metrics
-        )
+        two = other.orchestrator("two", metrics)
         two.start()
         await until(lambda: 0 in two._lease_terms, "the other one has the lease there")
         await desk.succeed([tasks[name]])
@@ -107,11 +100,9 @@ def test_orchestrators_on_two_masters_do_not_build_in_turns() -> None:
 
 def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=TIMING)
         metrics = Metrics()
-        orchestrator = Orchestrator(
-            desk.stores, desk.plans, inline_max_bytes=1000, name="one", metrics=metrics
-        )
+        orchestrator = desk.orchestrator("one", metrics)
         orchestrator.start()
         await orchestrator.recovered.wait()
         rows = desk.stores.rows
@@ -128,11 +119,9 @@ def test_an_owner_whose_claim_was_taken_ends_though_it_has_nothing_to_copy() -> 
     asyncio.run(scenario())
 
 
-def test_rebuilds_on_two_servers_are_some_time_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rebuild, "BACK_OFF_SECONDS", 1000.0)
-
+def test_rebuilds_on_two_servers_are_some_time_apart() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=replace(TIMING, rebuild_pause_seconds=1000.0))
         await desk.build(await desk.own("orchestrator-1"))
         other = promoted(desk)
         other.stores.hot._partitions[0].commit_number -= 1

@@ -16,24 +16,16 @@ from penstock.engine.events import (
 )
 from penstock.engine.events import TaskError as Error
 from penstock.errors import Fenced, StoreUnavailable
-from penstock.orchestrator import loader
-from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.tiering import archiver, cold_writer
+from penstock.orchestrator.tiering.portions import Portions
 from penstock.stores.records import DeadLetterSearch
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import Copy, Written, summary_from
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import TieredDesk, diamond, node
+from tests.orchestrator.desk import TieredDesk, diamond, node, quick
 from tests.waiting import until
 
 Put = Callable[[int, int, Sequence[Copy]], Any]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiver, "COLLECT_SECONDS", 0.0)
-    monkeypatch.setattr(cold_writer, "AWAY_SECONDS", 0.001)
 
 
 def _refuse(
@@ -105,11 +97,9 @@ def test_a_start_that_comes_after_its_execution_was_archived_begins_nothing() ->
     asyncio.run(scenario())
 
 
-def test_many_are_archived_until_the_outbox_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiver, "ENTRIES_MAX", 7)
-
+def test_many_are_archived_until_the_outbox_is_empty() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(portions=Portions(outbox_entries_max=7))
         owner = await desk.own()
         names = [await desk.start([node("a")]) for _ in range(30)]
         await desk.work(owner)
@@ -389,15 +379,11 @@ def test_a_start_of_an_execution_that_has_been_archived_runs_nothing() -> None:
     asyncio.run(scenario())
 
 
-def test_an_orchestrator_archives_and_checkpoints_by_itself(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("penstock.orchestrator.tiering.checkpointer.CHECKPOINT_SECONDS", 0.01)
-
+def test_an_orchestrator_archives_and_checkpoints_by_itself() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=quick(checkpoint_seconds=0.01))
         metrics = Metrics()
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator = desk.orchestrator(metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a"), node("b", "a")])
         await until(desk.stores.queue.depth)
@@ -415,11 +401,9 @@ def test_an_orchestrator_archives_and_checkpoints_by_itself(
     asyncio.run(scenario())
 
 
-def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_begins_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("penstock.orchestrator.orchestrator.RECONCILE_SECONDS", 0.05)
-
+def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_begins_later() -> (
+    None
+):
     calls = 0
 
     async def away(*_: object) -> None:
@@ -428,8 +412,8 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
         raise StoreUnavailable("away")
 
     async def scenario() -> None:
-        desk = TieredDesk()
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000)
+        desk = TieredDesk(timing=quick(reconcile_seconds=0.05))
+        orchestrator = desk.orchestrator()
         orchestrator.start()
         runs = await desk.start([node("a")])
         await until(desk.stores.queue.depth)
@@ -460,10 +444,7 @@ async def _unavailable(*_: object, **_named: object) -> None:
     raise StoreUnavailable("away")
 
 
-def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(loader, "INTENT_SECONDS", 0.01)
+def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing() -> None:
     requests: list[Collection[str]] = []
 
     async def silent(names: Collection[str]) -> Any:
@@ -471,7 +452,7 @@ def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing(
         await asyncio.Event().wait()
 
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=quick(intents_seconds=0.01))
         owner = await desk.own()
         runs = await desk.start([node("a"), node("b", "a")])
         await desk.drain(owner)

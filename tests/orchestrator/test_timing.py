@@ -8,17 +8,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from penstock.config import Settings, Timing
+from penstock.config import Settings
 from penstock.contract.facts import hand_out
 from penstock.errors import SettingsError
-from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.routing import Routing, live
 from penstock.runtime import Engine
 from penstock.stores.base import Offer
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import Desk, TieredDesk, look, node
+from tests.orchestrator.desk import Desk, TieredDesk, look, node, quick
 from tests.redis.stores_under_test import open_stores
 from tests.waiting import until
 
@@ -42,7 +41,7 @@ def _reaped(dead_seconds: float, announced: float, silences: Sequence[float]) ->
         reaper = Reaper(
             stores.queue,
             owner.lease,
-            dead_seconds=dead_seconds,
+            timing=quick(worker_dead_seconds=dead_seconds),
             announced=lambda: {"worker-1": announced},
         )
         await look(reaper, 0.0)
@@ -78,7 +77,7 @@ def test_a_worker_whose_settings_disagree_is_warned_of_once(
             return offers
 
     async def scenario() -> None:
-        routing = Routing(Queue(), 15.0)  # type: ignore[arg-type]
+        routing = Routing(Queue(), quick(worker_dead_seconds=15.0))  # type: ignore[arg-type]
         await routing.look()
         assert not caplog.records
         offers[:] = [_offer(10.0)]
@@ -99,22 +98,20 @@ def test_a_worker_whose_settings_disagree_is_warned_of_once(
 
 def test_an_orchestrator_copies_and_archives_as_often_as_is_set() -> None:
     async def scenario() -> None:
-        desk = TieredDesk()
-        metrics = Metrics()
-        timing = Timing(
+        timing = quick(
             checkpoint_seconds=0.01, archive_seconds=0.01, lease_seconds=1.0, reconcile_seconds=0.05
         )
-        orchestrator = Orchestrator(
-            desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics, timing=timing
-        )
+        desk = TieredDesk(timing=timing)
+        metrics = Metrics()
+        orchestrator = desk.orchestrator(metrics=metrics)
         orchestrator.start()
         name = await desk.start([node("a")])
         await until(desk.stores.queue.depth)
         await until(lambda: desk.row(name).record.state == "RUNNING")
         (lease_term,) = orchestrator._lease_terms.values()
-        assert (lease_term._lease_seconds, lease_term._reconcile_seconds) == (1.0, 0.05)
+        assert lease_term._timing is timing
         assert lease_term._tiering is not None
-        assert lease_term._tiering._archiver._look_seconds == 0.01
+        assert lease_term._tiering._archiver._timing is timing
         await desk.succeed(await desk.fetch())
         await until(lambda: desk.row(name).record.state == "COMPLETED")
         assert metrics.checkpointed

@@ -9,9 +9,8 @@ import pytest
 from penstock.engine.events import Blob, TaskSucceeded, TimerFired
 from penstock.errors import StoreUnavailable
 from penstock.orchestrator import owner as owners
-from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.stores.task_keys import key_of
-from tests.orchestrator.desk import Desk, TieredDesk, node
+from tests.orchestrator.desk import Desk, TieredDesk, node, quick
 from tests.waiting import until
 
 
@@ -20,12 +19,10 @@ async def _away(*_: object, **__: object) -> Any:
 
 
 def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("penstock.orchestrator.orchestrator.RECONCILE_SECONDS", 0.01)
-
     async def scenario() -> None:
-        desk = TieredDesk()
+        desk = TieredDesk(timing=quick(reconcile_seconds=0.01))
         owner = await desk.own("the last")
         await desk.build(owner)
         name = await desk.start([node("a")])
@@ -34,7 +31,7 @@ def test_a_partition_whose_recovery_finds_no_room_is_owned_all_the_same(
         await desk.stores.hot.release(owner.lease)
         with pytest.MonkeyPatch.context() as outage:
             outage.setattr(desk.stores.hot, "append", _away)
-            orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000)
+            orchestrator = desk.orchestrator()
             orchestrator.start()
             await orchestrator.recovered.wait()
             await desk.succeed(await desk.fetch())
@@ -67,9 +64,9 @@ def test_an_execution_that_cannot_be_read_is_left_alone_for_a_while(
             for _ in range(5):
                 await desk.stores.hot.append([TimerFired(bad)])
                 await desk.drain(owner)
-            assert await desk.stores.hot.next_due(0) == desk.now + owners.QUARANTINE_SECONDS
+            assert await desk.stores.hot.next_due(0) == desk.now + desk.timing.quarantine_seconds
             assert len(caplog.records) == 2, f"turn {turn}: once, and with what is wrong"
-            desk.now += owners.QUARANTINE_SECONDS
+            desk.now += desk.timing.quarantine_seconds
         await desk.succeed(await desk.fetch())
         await desk.work(owner)
         assert await desk.state(good) == "COMPLETED"

@@ -13,6 +13,7 @@ from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Intent
 from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.postgres.database import DatabaseTiming
 from penstock.stores.tiering import Copy, summary_of
 from tests.servers import database_url
 
@@ -29,8 +30,13 @@ def with_store(test: Callable[[PostgresColdStore], Awaitable[None]]) -> Callable
     return run
 
 
-async def with_opened(url: str, test: Callable[[PostgresColdStore], Awaitable[Any]]) -> Any:
+async def with_opened(
+    url: str,
+    test: Callable[[PostgresColdStore], Awaitable[Any]],
+    timing: DatabaseTiming | None = None,
+) -> Any:
     store = PostgresColdStore(url)
+    store.database.timing = timing or DatabaseTiming()
     try:
         await store.open()
         return await test(store)

@@ -2,20 +2,14 @@
 
 import asyncio
 
-import pytest
-
-from penstock.stores.postgres import database
 from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.postgres.database import DatabaseTiming
 from tests.postgres.opened import with_opened
 from tests.servers import database_url
 from tests.waiting import until
 
 
-def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(database, "IDLE_SECONDS", 0.05)
-
+def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on() -> None:
     async def scenario(store: PostgresColdStore) -> None:
         for _ in range(2):
             await asyncio.gather(*(store.started(0) for _ in range(6)))
@@ -24,14 +18,14 @@ def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on(
             assert idle
             assert all(connection.closed for connection in idle)
 
-    asyncio.run(with_opened(database_url(1), scenario))
+    asyncio.run(with_opened(database_url(1), scenario, DatabaseTiming(idle_seconds=0.05)))
 
 
-def test_a_connection_that_is_used_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_used_stays() -> None:
     async def scenario(store: PostgresColdStore) -> None:
         await asyncio.gather(*(store.started(0) for _ in range(6)))
         last = store.database._idle[-1][0]
-        monkeypatch.setattr(database, "IDLE_SECONDS", 0.0)
+        store.database.timing = DatabaseTiming(idle_seconds=0.0)
         async with store.database.connection() as used:
             store.database._prune()
             assert used is last

@@ -16,6 +16,7 @@ from penstock.local import PostgresServer
 from penstock.stores.postgres import database
 from penstock.stores.postgres.blobs import PostgresBlobs
 from penstock.stores.postgres.cold import PostgresColdStore
+from penstock.stores.postgres.database import DatabaseTiming
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.records import Search
 from tests.faults.tcp import TcpProxy
@@ -130,10 +131,7 @@ def test_a_read_only_server_is_unavailable_for_writes_and_answers_reads() -> Non
     asyncio.run(with_opened(url, scenario))
 
 
-def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(database, "CALL_SECONDS", 0.3)
+def test_a_call_that_gets_no_answer_ends_and_the_next_one_works() -> None:
     url = database_url(1)
 
     async def scenario(store: PostgresColdStore) -> None:
@@ -147,20 +145,17 @@ def test_a_call_that_gets_no_answer_ends_and_the_next_one_works(
         await store.request_control("a", "cancel")
         assert set(await store.control_requests(0)) == {"a", "b"}
 
-    asyncio.run(with_opened(url, scenario))
+    asyncio.run(with_opened(url, scenario, DatabaseTiming(call_seconds=0.3)))
 
 
-def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_until_it_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_until_it_answers() -> None:
     """Half-open: what is sent goes nowhere, and the connection stays open.
 
     New connections are accepted and silent.
     """
-    monkeypatch.setattr(database, "CALL_SECONDS", 0.3)
-    monkeypatch.setattr(database, "CANCEL_SECONDS", 0.2)
-    monkeypatch.setattr(database, "CONNECT_SECONDS", 0.3)
-    monkeypatch.setattr(database, "PROBE_SECONDS", 0.1)
+    timing = DatabaseTiming(
+        call_seconds=0.3, cancel_seconds=0.2, connect_seconds=0.3, probe_seconds=0.1
+    )
 
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         calls: list[Callable[[], Awaitable[Any]]] = [
@@ -192,15 +187,12 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_at_once_un
         await store.record_intents([new_intent("b")])
 
     with TcpProxy(database_url(1)) as proxy:
-        asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy)))
+        asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy), timing))
 
 
-def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon() -> None:
     """An owner that loses its lease waits for these before it gives its partition back."""
-    monkeypatch.setattr(database, "CALL_SECONDS", 60.0)
-    monkeypatch.setattr(database, "CANCEL_SECONDS", 0.1)
+    timing = DatabaseTiming(call_seconds=60.0, cancel_seconds=0.1)
 
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         proxy.is_silent = True
@@ -215,12 +207,10 @@ def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon(
         assert copying.cancelled()
 
     with TcpProxy(database_url(1)) as proxy:
-        asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy)))
+        asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy), timing))
 
 
-def test_a_slow_call_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "CALL_SECONDS", 0.1)
-
+def test_a_slow_call_is_no_silence() -> None:
     async def scenario(store: PostgresColdStore) -> None:
         slow = asyncio.create_task(store.database.rows("SELECT pg_sleep(1)", seconds=20.0))
         await until(lambda: store.database._probing is not None, "it is doubted")
@@ -230,7 +220,7 @@ def test_a_slow_call_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
         await store.record_intents([new_intent("a")])
         assert len(await slow) == 1
 
-    asyncio.run(with_opened(database_url(1), scenario))
+    asyncio.run(with_opened(database_url(1), scenario, DatabaseTiming(call_seconds=0.1)))
 
 
 @with_store

@@ -10,7 +10,6 @@ import os
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +52,13 @@ def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
 ) -> None:
     address = f"sqlite:///{tmp_path / 'work.db'}"
 
+    often = settings(tmp_path, retention_days=days, retention_check_seconds=0.05)
+
     async def main() -> None:
         async with Engine(address, settings=settings(tmp_path, retention_days=0)) as engine:
             old = (await (await engine.start(LARGE, idempotency_key="k")).result()).execution_id
         make_old(tmp_path)
         (old_blob,) = blobs_in(tmp_path)
-        # shorter than `load` would take it
-        often = replace(settings(tmp_path, retention_days=days), retention_check_seconds=0.01)
         async with Engine(address, settings=often) as engine:
             other = {**LARGE, "nodes": [{**LARGE["nodes"][0], "config": {"text": "y" * 2000}}]}  # type: ignore[dict-item]
             young = (await (await engine.start(other)).result()).execution_id

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +14,12 @@ import pytest
 from penstock import Engine, Registry, handler
 from penstock.api.app import create_app
 from penstock.config import Settings
-from penstock.orchestrator import backlog, routing
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.runtime import open_scaled, run_orchestrator, run_worker, service_over
-from penstock.service import Service, waiting
+from penstock.runtime.timing import EngineTiming
+from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
+from penstock.service.timing import ServiceTiming
 from tests.api.asgi import call
 from tests.servers import database_url, redis_url
 from tests.waiting import until
@@ -24,13 +27,23 @@ from tests.waiting import until
 JSON = {"Content-Type": "application/json"}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read from a memory of a second ago, and the owners look often."""
-    monkeypatch.setattr(waiting, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(routing, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(backlog, "LOOK_SECONDS", 0.05)
-    monkeypatch.setattr(backlog, "SURE_SECONDS", 0.04)
+SERVICE_TIMING = ServiceTiming(offers_fresh_seconds=0.0)
+"""Nothing is read from a memory of a second ago."""
+
+
+def quick(settings: Settings) -> OrchestratorTiming:
+    """The owners look often."""
+    return replace(
+        OrchestratorTiming.of(settings),
+        routing_seconds=0.05,
+        backlog_seconds=0.05,
+        untaken_seconds=0.04,
+    )
+
+
+def engine_on(address: str, settings: Settings, registry: Registry) -> Engine:
+    timing = EngineTiming(orchestrator=quick(settings), service=SERVICE_TIMING)
+    return Engine(address, settings=settings, registry=registry, timing=timing)
 
 
 class Site:
@@ -103,10 +116,12 @@ def on_redis(scenario: Callable[[Site], Awaitable[None]], **settings: Any) -> No
         )
         async with AsyncExitStack() as stack:
             stores = await stack.enter_async_context(open_scaled(chosen))
-            await stack.enter_async_context(role(run_orchestrator, chosen, registry=Registry()))
-            service = service_over(stores, chosen, Registry())
+            deciding = role(run_orchestrator, chosen, registry=Registry(), timing=quick(chosen))
+            await stack.enter_async_context(deciding)
+            service = service_over(stores, chosen, Registry(), timing=SERVICE_TIMING)
             stack.push_async_callback(service.close)
-            await scenario(Site(service, ScaledFleet(stores), chosen))
+            fleet = ScaledFleet(stores, chosen.worker_dead_seconds)
+            await scenario(Site(service, fleet, chosen))
 
     asyncio.run(main())
 
@@ -233,7 +248,7 @@ def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(
 
     async def main() -> None:
         settings = Settings(shutdown_grace_seconds=1.0)
-        async with Engine(address, settings=settings, registry=registry_with("draw")) as engine:
+        async with engine_on(address, settings, registry_with("draw")) as engine:
             site = Site(
                 engine.service,
                 EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator),
@@ -247,9 +262,7 @@ def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(
             other = await engine.start({"name": "other", "nodes": [{"id": "a", "handler": "draw"}]})
             assert (await other.result()).completed
         if store == "sqlite":
-            async with Engine(
-                address, settings=settings, registry=registry_with("paint")
-            ) as engine:
+            async with engine_on(address, settings, registry_with("paint")) as engine:
                 result = await engine.execution(execution_id).result()
                 assert (result.state, result.nodes["a"]["attempt"]) == ("COMPLETED", 1)
 
@@ -259,7 +272,7 @@ def test_an_engine_without_the_handler_says_so_and_the_next_one_runs_it(
 def test_an_engine_that_never_gets_the_handler_fails_the_node_in_the_end() -> None:
     async def main() -> None:
         settings = Settings(no_handler_seconds=0.3)
-        async with Engine("memory://", settings=settings, registry=registry_with("draw")) as engine:
+        async with engine_on("memory://", settings, registry_with("draw")) as engine:
             document = {"name": "flow", "nodes": [{"id": "a", "handler": "paint"}]}
             await engine.service.workflows.put(document, allow_unknown_handlers=True)
             result = await (await engine.start("flow")).result()

@@ -17,11 +17,16 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import StoreUnavailable
 from penstock.service import Service
+from penstock.service.timing import ServiceTiming
 from penstock.stores.base import Intent
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import FeedEntry
 from tests.service.chronicle import Chronicle, seqs
 from tests.waiting import let_others_run, until
+
+TIMING = ServiceTiming(
+    end_missed_seconds=0.0, subscription_pause_seconds=0.0, subscription_linger_seconds=0.0
+)
 
 
 class Wire:
@@ -61,10 +66,9 @@ class Elsewhere:
         self.wire = Wire()
         stores: Any = chronicle.stores
         stores.cold = chronicle.cold
-        self.service = Service(stores, PlanCache(stores.cold, dict), Settings(), dict, self.wire)
-        subscription = self.service.commit_subscription
-        assert subscription is not None
-        subscription._linger = subscription._pause = 0.0
+        self.service = Service(
+            stores, PlanCache(stores.cold, dict), Settings(), dict, self.wire, timing=TIMING
+        )
         self._place = (0,)
 
     async def commit(self, name: str, lines: int = 1) -> None:
@@ -144,8 +148,6 @@ def test_an_end_between_reading_the_store_and_subscribing_is_found() -> None:
 def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.service.executions.LOOK_SECONDS", 0.0)
-
     async def scenario(remote: Elsewhere) -> None:
         cold = remote.chronicle.stores.cold
         read = cold.execution

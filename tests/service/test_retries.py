@@ -18,6 +18,7 @@ from penstock.sandbox import InlineSandbox
 from penstock.service.backlog import Backlog
 from penstock.service.retries import Retries
 from penstock.service.submissions import Submissions
+from penstock.service.timing import ServiceTiming
 from penstock.service.workflows import Workflows
 from penstock.stores.base import Intent
 from penstock.stores.task_keys import key_of
@@ -35,7 +36,7 @@ class Shop(Desk):
 
     def __init__(self) -> None:
         super().__init__()
-        workflows = Workflows(self.stores, self.plans, Settings(), lambda: WORK)
+        workflows = Workflows(self.stores, self.plans, Settings(), lambda: WORK, ServiceTiming())
         backlog = Backlog(self.stores, waiting_tasks_max=0, workflow_unfinished_max=0)
         self.submissions = Submissions(self.stores, workflows, backlog, InlineSandbox())
         self.retries = Retries(self.stores, self.plans, self.submissions)

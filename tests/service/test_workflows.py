@@ -10,6 +10,8 @@ import pytest
 import penstock
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import InvalidWorkflow
+from penstock.runtime.timing import EngineTiming
+from penstock.service.timing import ServiceTiming
 from penstock.service.workflows import Workflows
 
 
@@ -17,9 +19,10 @@ def document(word: str, name: str = "flow") -> dict[str, Any]:
     return {"name": name, "nodes": [{"id": "a", "handler": "echo", "config": {"word": word}}]}
 
 
-def with_workflows(scenario: Any) -> None:
+def with_workflows(scenario: Any, timing: ServiceTiming | None = None) -> None:
     async def main() -> None:
-        async with penstock.Engine("memory://") as engine:
+        times = EngineTiming(service=timing or ServiceTiming())
+        async with penstock.Engine("memory://", timing=times) as engine:
             await scenario(engine, engine.service.workflows)
 
     asyncio.run(main())
@@ -87,11 +90,7 @@ def test_a_worker_that_has_just_come_is_known_at_once() -> None:
     with_workflows(scenario)
 
 
-def test_what_handlers_ask_for_is_read_once_in_a_while_and_not_for_each_document(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("penstock.service.workflows.FRESH_SECONDS", 3600.0)
-
+def test_what_handlers_ask_for_is_read_once_in_a_while_and_not_for_each_document() -> None:
     async def scenario(engine: penstock.Engine, workflows: Workflows) -> None:
         real, reads = engine.stores.cold.known_handlers, []
 
@@ -108,4 +107,4 @@ def test_what_handlers_ask_for_is_read_once_in_a_while_and_not_for_each_document
         await engine.stores.cold.remember_handlers({"echo": HandlerDefaults(queue="gpu")})
         assert (await workflows.put(document("again"))).plan.nodes[0].queue == "gpu"
 
-    with_workflows(scenario)
+    with_workflows(scenario, ServiceTiming(definitions_fresh_seconds=3600.0))

@@ -17,10 +17,9 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted, ResumeRequested
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, Retryable, Terminal
-from penstock.orchestrator import owner
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.recovery import CONTROL_EVENTS
-from penstock.orchestrator.tiering import checkpointer
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.sandbox import InlineSandbox, Job
 from penstock.stores.base import ControlRequest, Intent
 from penstock.stores.memory import MemoryStores
@@ -39,8 +38,7 @@ PATIENCE_SECONDS = 240.0
 LEFTOVER_SECONDS = 20.0
 STEP_SECONDS = 2.0
 LOSS_RATE = 0.3
-CHECKPOINT_SECONDS = 2.0
-REST_SECONDS = 0.3
+TIMING = OrchestratorTiming(checkpoint_seconds=2.0, rest_seconds=0.3)
 """Few owners live for as long as these take in earnest."""
 SETTINGS = Settings.load({"worker_concurrency": 3}, environ={})
 RULES = ["all_success"] * 6 + ["none_failed", "all_done", "one_success", "one_failed"]
@@ -156,6 +154,7 @@ class World:
                 sandbox=SlowSandbox(self.born),
                 name=f"orchestrator-{self.born}",
                 metrics=self.metrics,
+                timing=TIMING,
             )
         process.start()
         self.processes[f"{kind}-{self.born}"] = (process, wire)
@@ -334,12 +333,8 @@ def simulate(
         return problems, world.faults
 
     level = logging.getLogger("penstock").level
-    seconds = checkpointer.CHECKPOINT_SECONDS, owner.REST_SECONDS
     logging.getLogger("penstock").setLevel(logging.CRITICAL)
-    checkpointer.CHECKPOINT_SECONDS = CHECKPOINT_SECONDS
-    owner.REST_SECONDS = REST_SECONDS
     try:
         return run_jumping(work)
     finally:
         logging.getLogger("penstock").setLevel(level)
-        checkpointer.CHECKPOINT_SECONDS, owner.REST_SECONDS = seconds

@@ -5,21 +5,17 @@ Commits with their times, lost tasks, executions that the reconciler found.
 
 import asyncio
 
-import pytest
-
 from penstock.contract.facts import hand_out
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import TaskError, TaskFailed
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.orchestrator import meter as metering
-from penstock.orchestrator import orchestrator as orchestrator_module
 from penstock.orchestrator.meter import Meter, levels
-from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper
+from penstock.orchestrator.reaper import Reaper
 from penstock.orchestrator.recovery import sweep
 from penstock.stores.task_keys import key_of
 from penstock.telemetry.metrics import Metrics
-from tests.orchestrator.desk import Desk, diamond, look, node
+from tests.orchestrator.desk import QUICK, Desk, diamond, look, node, quick
 from tests.waiting import until
 
 
@@ -123,9 +119,9 @@ def test_tasks_of_dead_workers_are_counted() -> None:
         stores, metrics = Desk().stores, Metrics()
         owner, _ = await hand_out(stores, "a", "b")
         await stores.queue.fetch("worker-1", {"echo"}, 10)
-        reaper = Reaper(stores.queue, owner.lease, metrics)
-        await look(reaper, DEAD_SECONDS)
-        await look(reaper, DEAD_SECONDS)
+        reaper = Reaper(stores.queue, owner.lease, metrics, timing=QUICK)
+        await look(reaper, QUICK.worker_dead_seconds)
+        await look(reaper, QUICK.worker_dead_seconds)
         return metrics
 
     assert asyncio.run(scenario()).tasks_lost == 2
@@ -148,12 +144,11 @@ def test_a_start_that_got_lost_is_swept_and_one_on_its_way_is_not_counted() -> N
     asyncio.run(scenario())
 
 
-def test_an_orchestrator_counts_what_its_sweeps_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orchestrator_module, "RECONCILE_SECONDS", 0.01)
-
+def test_an_orchestrator_counts_what_its_sweeps_find() -> None:
     async def scenario() -> None:
-        desk, metrics = Desk(), Metrics()
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        desk = Desk(timing=quick(reconcile_seconds=0.01, stale_seconds=0.01))
+        metrics = Metrics()
+        orchestrator = desk.orchestrator(metrics=metrics)
         orchestrator.start()
         await orchestrator.recovered.wait()
         name = await desk.record_intent(await desk.workflow([node("a")]))
@@ -174,7 +169,7 @@ def test_a_new_owner_counts_what_it_looked_at() -> None:
         desk, metrics = Desk(), Metrics()
         for _ in range(3):
             await desk.start([node("a")])
-        orchestrator = Orchestrator(desk.stores, desk.plans, inline_max_bytes=1000, metrics=metrics)
+        orchestrator = desk.orchestrator(metrics=metrics)
         orchestrator.start()
         await orchestrator.recovered.wait()
         await orchestrator.stop()

@@ -25,9 +25,10 @@ import redis
 from penstock.config import Settings
 from penstock.errors import StoreUnavailable
 from penstock.stores.redis import keys
-from penstock.worker import heartbeat_process, heartbeats, loop_watch
+from penstock.worker import heartbeat_process
 from penstock.worker.heartbeats import Heartbeats, code_of, heartbeats_for
 from penstock.worker.registry import Handler
+from penstock.worker.timing import WorkerTiming
 from tests.contract.worker_harness import WorkerHarness
 from tests.redis.cluster import cluster_url
 from tests.redis.tls_proxy import TlsProxy
@@ -42,8 +43,9 @@ def slow(_config: Any) -> None:
     """A handler."""
 
 
-def _made(store: str = "redis://127.0.0.1:1") -> Heartbeats:
-    heartbeats = heartbeats_for(Settings(), store, WORKER_ID, [Handler("slow", slow)], FAST_SECONDS)
+def _made(store: str = "redis://127.0.0.1:1", **times: float) -> Heartbeats:
+    timing = WorkerTiming(heartbeat_seconds=FAST_SECONDS, **times)
+    heartbeats = heartbeats_for(Settings(), store, WORKER_ID, [Handler("slow", slow)], timing)
     assert heartbeats is not None
     return heartbeats
 
@@ -70,7 +72,7 @@ def _is_there(pid: int) -> bool:
 
 def test_a_store_in_the_workers_own_process_needs_no_process_beside_it() -> None:
     for store in ("sqlite:///work.db", "memory://"):
-        assert heartbeats_for(Settings(), store, WORKER_ID, [], 5.0) is None
+        assert heartbeats_for(Settings(), store, WORKER_ID, [], WorkerTiming()) is None
 
 
 def test_the_process_ends_with_its_worker_and_not_before() -> None:
@@ -88,14 +90,9 @@ def test_the_process_ends_with_its_worker_and_not_before() -> None:
     assert not _is_there(asyncio.run(scenario()))
 
 
-def test_a_process_that_dies_is_started_again(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(heartbeats, "TELL_SECONDS", FAST_SECONDS)
-    monkeypatch.setattr(heartbeats, "RESTART_SECONDS", 0.0)
-
+def test_a_process_that_dies_is_started_again(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
-        beats = _made()
+        beats = _made(loop_told_seconds=FAST_SECONDS, companion_restart_seconds=0.0)
         async with _running(beats):
             first = beats.pid
             assert first is not None
@@ -182,11 +179,7 @@ def test_a_stopped_process_is_seen_to_be_stopped() -> None:
         process.wait()
 
 
-def test_heartbeats_are_sent_while_the_loop_is_silent_and_keep_what_the_worker_has_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(heartbeats, "TELL_SECONDS", 3600.0)
-
+def test_heartbeats_are_sent_while_the_loop_is_silent_and_keep_what_the_worker_has_said() -> None:
     with redis_server() as server:
         link: Any = redis.Redis.from_url(server.url)
         link.hset(
@@ -196,7 +189,7 @@ def test_heartbeats_are_sent_while_the_loop_is_silent_and_keep_what_the_worker_h
         )
 
         async def scenario() -> None:
-            async with _running(_made(server.url)):
+            async with _running(_made(server.url, loop_told_seconds=3600.0)):
                 await until(
                     lambda: int(link.hget(keys.BEATS, WORKER_ID) or 0) >= 2, "it beats", seconds=30
                 )
@@ -218,9 +211,7 @@ def test_a_heartbeat_finds_the_node_of_a_cluster_that_has_the_workers() -> None:
         assert int(beats) == 1
 
 
-def test_heartbeats_reach_a_server_that_wants_tls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(heartbeats, "TELL_SECONDS", 3600.0)
-
+def test_heartbeats_reach_a_server_that_wants_tls() -> None:
     with (
         redis_server() as server,
         TlsProxy(server.url) as proxy,
@@ -228,7 +219,7 @@ def test_heartbeats_reach_a_server_that_wants_tls(monkeypatch: pytest.MonkeyPatc
     ):
 
         async def scenario() -> None:
-            async with _running(_made(proxy.url)):
+            async with _running(_made(proxy.url, loop_told_seconds=3600.0)):
                 await until(lambda: link.hget(keys.BEATS, WORKER_ID), "it beats", seconds=30)
 
         asyncio.run(scenario())
@@ -293,13 +284,12 @@ async def blocks_in_a_task_of_its_own() -> str:
 
 @pytest.mark.parametrize("function", [blocks, blocks_in_a_task_of_its_own])
 def test_a_handler_that_blocks_the_loop_is_logged_once_with_its_name_and_its_stack(
-    function: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    function: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(loop_watch, "BLOCKED_SECONDS", 0.1)
-    monkeypatch.setattr(loop_watch, "LOOK_SECONDS", FAST_SECONDS)
+    timing = WorkerTiming(loop_blocked_seconds=0.1, loop_look_seconds=FAST_SECONDS)
 
     async def scenario() -> None:
-        harness = WorkerHarness(function)
+        harness = WorkerHarness(function, timing=timing)
         harness.worker.guard_loop("memory://")
         async with harness:
             await harness.run(function.__name__)

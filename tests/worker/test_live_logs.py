@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,18 @@ from penstock.engine.events import TaskSucceeded
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_keys import Key, key_of
-from penstock.worker import live_logs, runtime
+from penstock.worker import live_logs
 from penstock.worker.context import Context
+from penstock.worker.live_logs import LiveLogs
 from penstock.worker.registry import Handler, handler, registered
+from penstock.worker.timing import WorkerTiming
 from tests.contract.worker_harness import WorkerHarness
-from tests.waiting import PATIENCE_SECONDS, let_others_run, until
+from tests.waiting import PATIENCE_SECONDS, until
 
 CANARY = "canary-0123456789abcdefghijklmnopqrstuvwxyz"
-NEVER = 1e6
+NEVER_BY_ITSELF = WorkerTiming(live_logs_seconds=1e6)
 FAST = 0.01
+FAST_LOGS = WorkerTiming(live_logs_seconds=FAST)
 
 
 class Shared:
@@ -40,8 +43,8 @@ class Shared:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
-    async def share_logs(self, texts: dict[Key, str]) -> None:
-        self.calls.append(texts)
+    async def share_logs(self, texts: Mapping[Key, str]) -> None:
+        self.calls.append(dict(texts))
         if self.failures:
             self.failures -= 1
             raise StoreUnavailable("OOM command not allowed")
@@ -49,16 +52,17 @@ class Shared:
 
 
 class Scene:
-    """A worker that looks when the test says so, at a time that the test says."""
+    """A worker, and live logs of it that look when the test says so, at a time that it says."""
 
-    def __init__(self, failures: int = 0) -> None:
+    def __init__(self, failures: int = 0, *, timing: WorkerTiming = NEVER_BY_ITSELF) -> None:
         stores = MemoryStores(time.time)
         self.queue = Shared(stores, failures)
         self.lines: asyncio.Queue[str | None] = asyncio.Queue()
         handlers = (Handler("says", self.says), Handler("waits", asyncio.Event().wait))
         self.harness = WorkerHarness(
-            *handlers, stores=stores, queue=self.queue, shutdown_grace_seconds=0.0
+            *handlers, stores=stores, queue=self.queue, timing=timing, shutdown_grace_seconds=0.0
         )
+        self._live_logs = LiveLogs(self.queue, self.harness.worker._running, WorkerTiming())
 
     async def says(self, config: Any, ctx: Context) -> None:
         """Logs a first line and then what it is told to, until that is nothing."""
@@ -75,29 +79,23 @@ class Scene:
         return task
 
     async def look(self, after: float = 1.0) -> None:
-        await self.harness.worker._live_logs.look(asyncio.get_running_loop().time() + after)
+        await self._live_logs.look(asyncio.get_running_loop().time() + after)
 
     async def end(self, task: Task) -> Any:
         self.lines.put_nowait(None)
         return await self.harness.outcome(task)
 
 
-def on_stage(
-    scenario: Callable[[Scene], Any], monkeypatch: pytest.MonkeyPatch, failures: int = 0
-) -> None:
-    monkeypatch.setattr(live_logs, "LOOK_SECONDS", NEVER)
-
+def on_stage(scenario: Callable[[Scene], Any], failures: int = 0) -> None:
     async def main() -> None:
         scene = Scene(failures)
         async with scene.harness:
-            await let_others_run()  # the worker's own look is far away now
-            monkeypatch.setattr(live_logs, "LOOK_SECONDS", 1.0)
             await scenario(scene)
 
     asyncio.run(main())
 
 
-def test_only_a_log_that_has_grown_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_log_that_has_grown_is_shared() -> None:
     async def scenario(scene: Scene) -> None:
         task = await scene.run()
         for _ in range(3):
@@ -111,24 +109,20 @@ def test_only_a_log_that_has_grown_is_shared(monkeypatch: pytest.MonkeyPatch) ->
             {key_of(task): 'heartbeat "one"\nheartbeat "two"'},
         ]
 
-    on_stage(scenario, monkeypatch)
+    on_stage(scenario)
 
 
-def test_a_quiet_attempt_is_shared_again_before_a_store_forgets_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_quiet_attempt_is_shared_again_before_a_store_forgets_it() -> None:
     async def scenario(scene: Scene) -> None:
         task = await scene.run()
         for after in (1, 19, 22, 40, 43):
             await scene.look(after)
         assert scene.queue.calls == [{key_of(task): 'heartbeat "one"'}] * 3
 
-    on_stage(scenario, monkeypatch)
+    on_stage(scenario)
 
 
-def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.run()
         await scene.look(0.5)
@@ -138,12 +132,10 @@ def test_an_attempt_that_has_just_begun_or_has_logged_nothing_is_left_alone(
         await scene.look(1.0)
         assert [len(call) for call in scene.queue.calls] == [1]
 
-    on_stage(scenario, monkeypatch)
+    on_stage(scenario)
 
 
-def test_what_was_shared_of_an_attempt_that_is_over_is_taken_away_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_was_shared_of_an_attempt_that_is_over_is_taken_away_once() -> None:
     async def scenario(scene: Scene) -> None:
         task = await scene.run()
         await scene.look()
@@ -153,19 +145,19 @@ def test_what_was_shared_of_an_attempt_that_is_over_is_taken_away_once(
         assert scene.queue.calls[1:] == [{key_of(task): ""}]
         assert await scene.queue.live_log(key_of(task)) == ""
 
-    on_stage(scenario, monkeypatch)
+    on_stage(scenario)
 
 
-def test_an_attempt_that_was_short_leaves_nothing_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_was_short_leaves_nothing_to_do() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.end(await scene.run())
         await scene.look()
         assert scene.queue.calls == []
 
-    on_stage(scenario, monkeypatch)
+    on_stage(scenario)
 
 
-def test_a_look_that_failed_is_made_up_for_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_failed_is_made_up_for_by_the_next() -> None:
     async def scenario(scene: Scene) -> None:
         task = await scene.run()
         with pytest.raises(StoreUnavailable):
@@ -179,7 +171,7 @@ def test_a_look_that_failed_is_made_up_for_by_the_next(monkeypatch: pytest.Monke
         await scene.look()
         assert await scene.queue.live_log(key_of(task)) == ""
 
-    on_stage(scenario, monkeypatch, failures=1)
+    on_stage(scenario, failures=1)
 
 
 def test_no_secret_is_in_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,7 +182,7 @@ def test_no_secret_is_in_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None
         await scene.look()
         assert scene.queue.calls == [{key_of(task): 'heartbeat "the token is ***"'}]
 
-    on_stage(scenario, monkeypatch)
+    on_stage(scenario)
 
 
 def test_many_long_logs_are_shared_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,17 +197,16 @@ def test_many_long_logs_are_shared_in_turns(monkeypatch: pytest.MonkeyPatch) -> 
             key_of(task) for task in tasks
         }
 
-    on_stage(scenario, monkeypatch)
+    on_stage(scenario)
 
 
 def test_a_store_that_takes_no_logs_disturbs_nobody(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
-    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST)
+    timing = WorkerTiming(live_logs_seconds=FAST, heartbeat_seconds=FAST)
 
     async def main() -> None:
-        scene = Scene(failures=5)
+        scene = Scene(failures=5, timing=timing)
         async with scene.harness:
             task = await scene.run()
             await until(lambda: scene.queue.failures == 0)
@@ -225,10 +216,7 @@ def test_a_store_that_takes_no_logs_disturbs_nobody(
     assert [record for record in caplog.records if record.levelno > logging.DEBUG] == []
 
 
-def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
+def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs() -> None:
     go_on = threading.Event()
 
     def waits(_config: Any, ctx: Context) -> None:
@@ -236,7 +224,7 @@ def test_the_log_of_a_handler_in_a_thread_can_be_read_while_it_runs(
         assert go_on.wait(PATIENCE_SECONDS)
 
     async def main() -> None:
-        async with WorkerHarness(waits) as harness:
+        async with WorkerHarness(waits, timing=FAST_LOGS) as harness:
             task = await harness.give("waits")
             text = await until(
                 lambda: harness.stores.queue.live_log(key_of(task)), "a log to look at"
@@ -256,15 +244,12 @@ def waits_for_a_file(config: dict[str, Any], ctx: Context) -> None:
     ctx.log.info("after")
 
 
-def test_the_log_of_a_handler_in_a_process_can_be_read_while_it_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr(live_logs, "LOOK_SECONDS", FAST)
+def test_the_log_of_a_handler_in_a_process_can_be_read_while_it_runs(tmp_path: Path) -> None:
     handler = registered.get("live_logs.waits")
     assert handler is not None
 
     async def main() -> None:
-        async with WorkerHarness(handler) as harness:
+        async with WorkerHarness(handler, timing=FAST_LOGS) as harness:
             task = await harness.give("live_logs.waits", {"file": str(tmp_path / "go on")})
             text = await until(
                 lambda: harness.stores.queue.live_log(key_of(task)), "a log to look at"

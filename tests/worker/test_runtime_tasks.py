@@ -13,14 +13,15 @@ from penstock.engine.events import TaskFailed, TaskLost, TaskStarted, TaskSuccee
 from penstock.errors import StoreUnavailable
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_keys import Key
-from penstock.worker import runtime
 from penstock.worker.context import Context
 from penstock.worker.registry import Handler
+from penstock.worker.timing import WorkerTiming
 from tests.contract.worker_harness import EXECUTION, WorkerHarness, error_of, idle, output_of
 from tests.waiting import PATIENCE_SECONDS, STEP, let_others_run, until
 
 HOUR = 3600.0
 FAST_SECONDS = 0.01
+FAST_HEARTBEATS = WorkerTiming(heartbeat_seconds=FAST_SECONDS)
 
 
 async def hangs() -> None:
@@ -170,13 +171,11 @@ def test_a_task_that_was_stopped_before_it_started_is_not_run() -> None:
     assert ran == ["first"]
 
 
-def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
-
+def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat() -> None:
     async def scenario() -> None:
-        async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
+        async with WorkerHarness(
+            hangs, idle, timing=FAST_HEARTBEATS, worker_concurrency=1
+        ) as harness:
             task = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
             await harness.owner.commit(Commands(EXECUTION, stops=[stop(task)]))
@@ -186,13 +185,11 @@ def test_a_task_that_was_cancelled_at_the_owner_is_stopped_by_the_next_heartbeat
     asyncio.run(scenario())
 
 
-def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
-
+def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat() -> None:
     async def scenario() -> None:
-        async with WorkerHarness(hangs, idle, worker_concurrency=1) as harness:
+        async with WorkerHarness(
+            hangs, idle, timing=FAST_HEARTBEATS, worker_concurrency=1
+        ) as harness:
             task = await harness.give("hangs")
             await until(lambda: harness.worker.attempts == 1)
             assert await harness.stores.queue.reap(0, harness.owner.lease.token, "worker-1") == 1
@@ -203,13 +200,9 @@ def test_a_task_that_was_taken_back_is_stopped_by_the_next_heartbeat(
     asyncio.run(scenario())
 
 
-def test_a_worker_says_that_it_lives_while_its_handlers_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
-
+def test_a_worker_says_that_it_lives_while_its_handlers_run() -> None:
     async def scenario() -> None:
-        async with WorkerHarness(hangs) as harness:
+        async with WorkerHarness(hangs, timing=FAST_HEARTBEATS) as harness:
             await harness.give("hangs")
 
             async def beats() -> bool:
@@ -224,17 +217,15 @@ def test_a_worker_says_that_it_lives_while_its_handlers_run(
 @pytest.mark.parametrize(
     ("call", "times"), [("fetch", 3), ("report", 3), ("heartbeat", 3), ("started", 1)]
 )
-def test_a_store_that_is_away_for_a_while_costs_no_outcome(
-    call: str, times: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runtime, "RETRY_SECONDS", FAST_SECONDS)
-    monkeypatch.setattr(runtime, "HEARTBEAT_SECONDS", FAST_SECONDS)
-    monkeypatch.setattr(runtime, "LONG_SECONDS", FAST_SECONDS)
+def test_a_store_that_is_away_for_a_while_costs_no_outcome(call: str, times: int) -> None:
+    timing = WorkerTiming(
+        retry_seconds=FAST_SECONDS, heartbeat_seconds=FAST_SECONDS, long_seconds=FAST_SECONDS
+    )
     stores = MemoryStores(time.time)
     queue = Queue(stores, **{call: times})
 
     async def scenario() -> None:
-        async with WorkerHarness(pauses, stores=stores, queue=queue) as harness:
+        async with WorkerHarness(pauses, stores=stores, queue=queue, timing=timing) as harness:
             tasks = await harness.give_all(["pauses"] * 3)
             assert [output_of(await harness.outcome(task)) for task in tasks] == ["paused"] * 3
             await until(lambda: queue.failures[call] == 0)
@@ -263,7 +254,7 @@ def test_a_jump_of_the_clock_neither_fails_a_task_nor_keeps_it_from_timing_out(j
         offset += jump
         finished = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_later(
-            3 * runtime.LONG_SECONDS, finished.set_result, "in time"
+            3 * WorkerTiming().long_seconds, finished.set_result, "in time"
         )
         return str(await finished)
 
@@ -366,15 +357,13 @@ def test_what_runs_past_the_grace_period_is_cancelled_and_handed_back_at_once() 
     asyncio.run(scenario())
 
 
-def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(runtime, "RETRY_SECONDS", HOUR)
+def test_an_outcome_that_the_store_did_not_take_is_reported_on_the_way_out() -> None:
+    timing = WorkerTiming(retry_seconds=HOUR)
     stores = MemoryStores(time.time)
     queue = Queue(stores, report=1)
 
     async def scenario() -> None:
-        async with WorkerHarness(idle, stores=stores, queue=queue) as harness:
+        async with WorkerHarness(idle, stores=stores, queue=queue, timing=timing) as harness:
             task = await harness.give("idle")
             await until(lambda: queue.failures["report"] == 0)
             await harness.stop()

@@ -18,6 +18,7 @@ What a request meets, in this order:
 - `bodies`: reads bodies: size, strict JSON, then the JSON Schema that OpenAPI shows.
 - `paging`: lists in pages, and the parameters that choose them.
 - `problems`: RFC 9457: whatever goes wrong is a problem document that says what to do.
+- `timing`: how long answers wait, and what a stream of events does now and then.
 
 The routes:
 

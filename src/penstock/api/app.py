@@ -28,6 +28,7 @@ from penstock.api.audit_log import AuditLog
 from penstock.api.bodies import Bodies
 from penstock.api.rate_limit import RateLimitStorage
 from penstock.api.shortcut import Shortcut
+from penstock.api.timing import ApiTiming
 from penstock.config import Settings
 from penstock.service import Service
 from penstock.service.fleet import Fleet
@@ -45,7 +46,9 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     audit_log: AuditLog | None = None,
     metrics: Callable[[], Awaitable[bytes]] | None = None,
     rate_limit_storage: RateLimitStorage | None = None,
+    timing: ApiTiming | None = None,
 ) -> FastAPI:
+    timing = timing or ApiTiming()
     app = FastAPI(
         title="Penstock",
         version=version,
@@ -57,12 +60,12 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     problems.install(app)
 
     # first, as their paths are narrower than the main API's
-    app.include_router(compat.compat_routes(service))
+    app.include_router(compat.compat_routes(service, timing))
     for router in (
         # before the workflows, whose names may contain slashes
         statistics.routes(service, fleet),
         workflows.routes(service, bodies),
-        events.events_routes(service.live_events),
+        events.events_routes(service.live_events, timing),
         executions.routes(service, bodies),
         bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
@@ -71,13 +74,13 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
         system.key_routes(service, bodies),
     ):
         app.include_router(router, prefix=PREFIX)
-    app.include_router(health.health_routes(service, fleet, version))
+    app.include_router(health.health_routes(service, fleet, version, timing))
     _add_front(app, metrics)
     describing.describe(app, version)
 
     # the first that is added is the last that a request passes
     app.add_middleware(Shortcut, service=service, bodies=bodies)
-    audit_log = audit_log or AuditLog(service.stores.cold)
+    audit_log = audit_log or AuditLog(service.stores.cold, timing)
     middleware.install_middleware(
         app,
         settings=settings,

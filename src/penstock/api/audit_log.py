@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, ROUTE, Caller, Found
+from penstock.api.timing import ApiTiming
 from penstock.errors import StoreUnavailable
 from penstock.stores.cold import AuditLog as AuditStore
 from penstock.stores.records import AuditLine
@@ -29,8 +30,6 @@ log = logging.getLogger("penstock.audit")
 
 AUDIT = "penstock.audit"
 """The key in a request's ASGI scope for the notes for its line: `object`, `detail`, or `skip`."""
-STORE_WAIT_SECONDS_MAX = 2.0
-"""How long an answer waits for a store that doesn't respond; the line is written when it does."""
 OBJECT_LENGTH = 300
 IDS_MAX = 50
 """Ids in a line about many objects; the line's `count` says how many there were."""
@@ -57,7 +56,8 @@ class _Batch(NamedTuple):
 class AuditLog:
     """Writes lines of the audit log, those of one turn of the event loop together."""
 
-    def __init__(self, store: AuditStore) -> None:
+    def __init__(self, store: AuditStore, timing: ApiTiming | None = None) -> None:
+        self._wait_seconds = (timing or ApiTiming()).audit_wait_seconds
         self._store = store
         self._batch: _Batch | None = None
         self._writing: set[asyncio.Task[None]] = set()
@@ -71,7 +71,7 @@ class AuditLog:
         if batch is None:
             loop = asyncio.get_running_loop()
             done: asyncio.Future[None] = loop.create_future()
-            patience = loop.call_later(STORE_WAIT_SECONDS_MAX, _resolve, done)
+            patience = loop.call_later(self._wait_seconds, _resolve, done)
             batch = _Batch([], done, patience)
             self._batch = batch
             loop.call_soon(self._begin)

@@ -30,6 +30,7 @@ from penstock.api.describing import operation
 from penstock.api.health import store_checks
 from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import Refused, answer_to
+from penstock.api.timing import ApiTiming
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound, PenstockError
 from penstock.service import Service
@@ -97,7 +98,7 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
     return Refused(status, code, detail, headers=headers, **members)
 
 
-def compat_routes(service: Service) -> APIRouter:
+def compat_routes(service: Service, timing: ApiTiming) -> APIRouter:
     """The compatible routes.
 
     Include them before the main API, where names of workflows may contain slashes.
@@ -113,7 +114,7 @@ def compat_routes(service: Service) -> APIRouter:
         router,
         "GET",
         "/v1/health",
-        _health(service),
+        _health(service, timing),
         **operation("compat_health", "Health", {200: views.CompatHealth}),
     )
     return router
@@ -365,9 +366,9 @@ def _check_operator(request: Request) -> None:
         raise Refused(403, "forbidden", detail)
 
 
-def _health(service: Service) -> Endpoint:
+def _health(service: Service, timing: ApiTiming) -> Endpoint:
     async def health() -> Response:
-        checks = await store_checks(service.stores)
+        checks = await store_checks(service.stores, timing)
         fine = all(check["ok"] for check in checks.values())
         parts = {name: "healthy" if check["ok"] else "unhealthy" for name, check in checks.items()}
         view = {

@@ -24,6 +24,7 @@ from penstock.api.access import CALLER, RECHECK, Caller
 from penstock.api.describing import operation
 from penstock.api.problems import Refused
 from penstock.api.rate_limit import who
+from penstock.api.timing import ApiTiming
 from penstock.errors import StoreError
 from penstock.service.keys import includes
 from penstock.service.live_events import LiveEvents, NoSuchEvent, TooManyStreams
@@ -32,13 +33,7 @@ from penstock.views.executions import history_view
 
 log = logging.getLogger("penstock.api")
 
-HEARTBEAT_SECONDS = 15.0
-STREAM_SECONDS_MAX = 3600.0
-RECHECK_SECONDS = 2.0
-"""How often a stream checks that the caller may still read."""
 STREAMS_PER_CALLER_MAX = 100
-LAST_WORD_SECONDS = 1.0
-"""How long ending a stream may take, if its client doesn't read."""
 FULL_SECONDS = "5"
 """The `Retry-After` for a client that is over the limit."""
 END_ID = "end"
@@ -71,14 +66,9 @@ EVENT = {
 }
 
 
-def events_routes(
-    live_events: LiveEvents,
-    *,
-    heartbeat_seconds: float = HEARTBEAT_SECONDS,
-    stream_seconds_max: float = STREAM_SECONDS_MAX,
-) -> APIRouter:
+def events_routes(live_events: LiveEvents, timing: ApiTiming) -> APIRouter:
     router = APIRouter(tags=["events"])
-    idle = min(heartbeat_seconds, stream_seconds_max)
+    idle = timing.idle_seconds
     callers: Counter[str] = Counter()
 
     @router.get(
@@ -96,7 +86,7 @@ def events_routes(
         if event_id == END_ID:
             return Response(status_code=204)
         batches = live_events.follow(execution_id, int(event_id), idle_seconds=idle)
-        return EventStream(batches, stream_seconds_max, idle, callers)
+        return EventStream(batches, timing, callers)
 
     @router.get(
         "/events", **_operation("follow_all", "The events of all executions as they happen")
@@ -111,7 +101,7 @@ def events_routes(
         ] = True,
     ) -> Response:
         batches = live_events.everything(last_event_id or after or None, idle_seconds=idle)
-        return EventStream(batches, stream_seconds_max, idle, callers, nodes=nodes)
+        return EventStream(batches, timing, callers, nodes=nodes)
 
     return router
 
@@ -134,8 +124,7 @@ class EventStream(Response):
     def __init__(
         self,
         batches: AsyncGenerator[Batch, None],
-        stream_seconds_max: float,
-        idle_seconds: float,
+        timing: ApiTiming,
         callers: Counter[str],
         *,
         nodes: bool = True,
@@ -148,8 +137,7 @@ class EventStream(Response):
         self.background = None
         self.init_headers(HEADERS)
         self._batches = batches
-        self._seconds_max = stream_seconds_max
-        self._idle = idle_seconds
+        self._timing = timing
         self._callers = callers
         self._encode = encode if nodes else encode_bare
 
@@ -181,7 +169,7 @@ class EventStream(Response):
         stop = asyncio.Event()
         sending = asyncio.create_task(self._send(first, send, stop))
         disconnect = asyncio.create_task(_wait_for_disconnect(receive))
-        recheck = asyncio.create_task(_set_when_refused(scope, stop))
+        recheck = asyncio.create_task(_set_when_refused(scope, stop, self._timing.recheck_seconds))
         try:
             await asyncio.wait((sending, disconnect), return_when=asyncio.FIRST_COMPLETED)
             if sending.done():
@@ -210,14 +198,14 @@ class EventStream(Response):
             {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
         )
         try:
-            async with asyncio.timeout(self._seconds_max):
+            async with asyncio.timeout(self._timing.stream_seconds_max):
                 await _until_stopped(self._send_batches(first, send), stop)
         except TimeoutError:
             pass  # the client reconnects
         except (StoreError, NoSuchEvent) as error:
             log.warning("a stream of events ends early: %s", error)
         with suppress(TimeoutError):
-            async with asyncio.timeout(LAST_WORD_SECONDS):
+            async with asyncio.timeout(self._timing.last_word_seconds):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _send_batches(self, first: Batch, send: Send) -> None:
@@ -225,6 +213,7 @@ class EventStream(Response):
         if first.ends:
             return
 
+        idle_seconds = self._timing.idle_seconds
         clock = asyncio.get_running_loop().time
         sent_at = clock()
         skipped_id = ""
@@ -234,7 +223,7 @@ class EventStream(Response):
             if batch.feed_lines and not text:
                 # nothing in it for this client, so a heartbeat may be due
                 skipped_id = batch.feed_lines[-1].id
-                if clock() - sent_at < self._idle:
+                if clock() - sent_at < idle_seconds:
                     continue
             await _send_text(text or _heartbeat(skipped_id), send)
             sent_at = clock()
@@ -254,11 +243,11 @@ async def _until_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -
         await asyncio.gather(working, stopping, return_exceptions=True)
 
 
-async def _set_when_refused(scope: Scope, stop: asyncio.Event) -> None:
+async def _set_when_refused(scope: Scope, stop: asyncio.Event, recheck_seconds: float) -> None:
     """Set `stop` when the caller, who was allowed when the stream began, isn't any more."""
     recheck: Callable[[], Awaitable[Caller]] | None = scope.get(RECHECK)
     while recheck is not None:
-        await asyncio.sleep(RECHECK_SECONDS)
+        await asyncio.sleep(recheck_seconds)
         with suppress(StoreError):  # while the store is unavailable, nothing is revoked
             caller = await recheck()
             if not includes(caller.scopes, "read"):

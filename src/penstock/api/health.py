@@ -12,6 +12,7 @@ from starlette.responses import Response
 from penstock.api import schemas
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
+from penstock.api.timing import ApiTiming
 from penstock.service import Service
 from penstock.service.fleet import Fleet
 from penstock.service.outages import shown_outage
@@ -19,7 +20,6 @@ from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
 from penstock.views.executions import time_text
 
-READY_SECONDS = 2.0
 NOBODY = "-"
 """No workflow has this name and a version 0: looking for it is the cheapest read."""
 QUEUES_MAX = 20
@@ -29,7 +29,7 @@ Check = dict[str, Any]
 Checks = dict[str, Callable[[], Awaitable[Check]]]
 
 
-def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
+def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTiming) -> APIRouter:
     """The routes of health checks, without a prefix."""
     router = APIRouter(tags=["health"])
 
@@ -44,9 +44,9 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     async def ready() -> Response:
         # orchestrators of other processes aren't needed: what is accepted now runs when they come
         if not service.stores.topology.is_tiered:
-            checks = await _run_checks(_needed_checks(service.stores, fleet))
+            checks = await _run_checks(_needed_checks(service.stores, fleet), timing)
         else:
-            checks = await store_checks(service.stores)
+            checks = await store_checks(service.stores, timing)
         fine = _are_ok(checks.values())
         return answer({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)
 
@@ -59,7 +59,7 @@ def health_routes(service: Service, fleet: Fleet, version: str) -> APIRouter:
     async def health() -> Response:
         needed = _needed_checks(service.stores, fleet)
         working = _working_checks(fleet, service.executions.waiting)
-        checks = await _run_checks({**needed, **working})
+        checks = await _run_checks({**needed, **working}, timing)
 
         status = "ok" if _are_ok(checks.values()) else "degraded"
         if not _are_ok(checks[name] for name in needed):
@@ -132,12 +132,14 @@ def _working_checks(fleet: Fleet, waiting: Waiting) -> Checks:
     return {"workers": workers, "queues": queues}
 
 
-async def store_checks(stores: Stores) -> dict[str, Check]:
-    return await _run_checks(_store_checks(stores))
+async def store_checks(stores: Stores, timing: ApiTiming) -> dict[str, Check]:
+    return await _run_checks(_store_checks(stores), timing)
 
 
-async def _run_checks(checks: Checks) -> dict[str, Check]:
-    results = await asyncio.gather(*(_within_time(check) for check in checks.values()))
+async def _run_checks(checks: Checks, timing: ApiTiming) -> dict[str, Check]:
+    results = await asyncio.gather(
+        *(_within_time(check, timing.check_seconds) for check in checks.values())
+    )
     return dict(zip(checks, results, strict=True))
 
 
@@ -156,9 +158,9 @@ def _store_checks(stores: Stores) -> Checks:
     return {"store": hot}
 
 
-async def _within_time(check: Callable[[], Awaitable[Check]]) -> Check:
+async def _within_time(check: Callable[[], Awaitable[Check]], seconds: float) -> Check:
     try:
-        async with asyncio.timeout(READY_SECONDS):
+        async with asyncio.timeout(seconds):
             return await check()
     except Exception as error:  # noqa: BLE001 -- whatever it is, this part doesn't answer
         return {"ok": False, "detail": shown_outage(error)}

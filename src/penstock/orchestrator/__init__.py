@@ -22,5 +22,6 @@ this is the same for every store.
 - `backlog`: tasks that wait in a queue where nobody takes them.
 - `recovery`: what a new owner makes up for, and the reconciler.
 - `tiering`: moves executions between a hot and a cold store that are two.
+- `timing`: how long the parts wait, and how often they look.
 - `meter`: reads commits for metrics.
 """

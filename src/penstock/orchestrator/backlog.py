@@ -22,29 +22,23 @@ import logging
 
 from penstock.engine.events import TaskError, TaskEvent, TaskFailed, TaskReturned
 from penstock.orchestrator.routing import NO_HANDLER, Routing, explain, missing
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Backlog, Lease, TaskQueue, WaitingTask
 from penstock.stores.task_keys import key_of
 
 log = logging.getLogger("penstock.orchestrator")
-
-LOOK_SECONDS = 2.0
-SURE_SECONDS = 1.5
-"""Seconds for which a queue must have been without a worker.
-
-One that has just been left may be about to get another.
-"""
 
 
 class BacklogWatch:
     """Watches the backlogs of one partition, for its owner."""
 
     def __init__(
-        self, queue: TaskQueue, lease: Lease, routing: Routing, no_handler_seconds: float
+        self, queue: TaskQueue, lease: Lease, routing: Routing, timing: OrchestratorTiming
     ) -> None:
         self._queue = queue
         self._lease = lease
         self._routing = routing
-        self._no_handler_seconds = no_handler_seconds
+        self._timing = timing
         self._untaken_seconds: dict[tuple[str, str | None], float] = {}
         """Seconds for which nobody could take what waits, by queue and handler.
 
@@ -54,13 +48,14 @@ class BacklogWatch:
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
+        look_seconds = self._timing.backlog_seconds
         last = loop.time()
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(look_seconds)
             now = loop.time()
             # time in which it couldn't look, because of a pause or an outage, says nothing about
             # workers
-            await self.look(min(now - last, 2 * LOOK_SECONDS))
+            await self.look(min(now - last, 2 * look_seconds))
             last = loop.time()
 
     async def look(self, seconds: float) -> None:
@@ -72,13 +67,13 @@ class BacklogWatch:
                 continue
             where = (backlog.queue, backlog.handler)
             untaken[where] = self._untaken_seconds.get(where, 0.0) + seconds
-            if untaken[where] >= SURE_SECONDS:
+            if untaken[where] >= self._timing.untaken_seconds:
                 await self._recall(backlog, why, untaken[where])
         self._untaken_seconds = untaken
 
     async def _recall(self, backlog: Backlog, why: str, untaken_seconds: float) -> None:
         """Move the tasks of a backlog to other queues, or fail them, if it is time for that."""
-        limit = self._no_handler_seconds
+        limit = self._timing.no_handler_seconds
         gives_up = why == NO_HANDLER and untaken_seconds >= limit
         routes = self._routing.queues
         failed = 0

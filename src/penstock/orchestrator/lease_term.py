@@ -12,14 +12,14 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from penstock.config import Timing
 from penstock.engine.commands import Commands
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.backlog import BacklogWatch
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
-from penstock.orchestrator.reaper import DEAD_SECONDS, Reaper, WorkerWatch
+from penstock.orchestrator.reaper import Reaper, WorkerWatch
 from penstock.orchestrator.recovery import recover, sweep
 from penstock.orchestrator.routing import Routing
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.sandbox import Sandbox
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
@@ -47,12 +47,9 @@ class LeaseTerm:
         observer: Observer,
         on_begun: Callable[[], None],
         known_number: int = 0,
-        lease_seconds: float,
-        reconcile_seconds: float,
-        timing: Timing | None = None,
+        timing: OrchestratorTiming,
         watch: WorkerWatch,
         routing: Routing,
-        no_handler_seconds: float,
         large_turn: asyncio.Lock | None = None,
     ) -> None:
         self._stores = stores
@@ -61,11 +58,8 @@ class LeaseTerm:
         self._observer = observer
         self._on_begun = on_begun
         self._known_number = known_number
-        self._lease_seconds = lease_seconds
-        self._reconcile_seconds = reconcile_seconds
+        self._timing = timing
         self._watch = watch
-        self._stale_seconds = timing.stale_seconds if timing is not None else reconcile_seconds
-        self._dead_seconds = timing.worker_dead_seconds if timing is not None else DEAD_SECONDS
         self._routing = routing
         self.owner = PartitionOwner(
             stores,
@@ -73,12 +67,13 @@ class LeaseTerm:
             plans,
             inline_max_bytes=inline_max_bytes,
             sandbox=sandbox,
+            timing=timing,
             observer=self._on_commit,
             routing=routing,
             large_turn=large_turn,
         )
         self._topology = stores.topology
-        self._backlog = BacklogWatch(stores.queue, lease, routing, no_handler_seconds)
+        self._backlog = BacklogWatch(stores.queue, lease, routing, timing)
         self._leaving = asyncio.Event()
         self._tiering: PartitionTiering | None = None
         if stores.tiering is not None:
@@ -109,7 +104,7 @@ class LeaseTerm:
             await asyncio.wait(services, return_when=asyncio.FIRST_COMPLETED)
         finally:
             # what is on its way to the store lands first: whoever comes next must find it
-            await _ended(services, self._lease_seconds)
+            await _ended(services, self._timing.lease_seconds)
             with contextlib.suppress(StoreError):
                 await self._stores.hot.release(self.lease)
             if self._tiering is not None:
@@ -166,13 +161,14 @@ class LeaseTerm:
         A store that can't be reached may have given it to another.
         """
         loop = asyncio.get_running_loop()
+        lease_seconds = self._timing.lease_seconds
         last = loop.time()
-        while loop.time() - last < self._lease_seconds:
-            await asyncio.sleep(self._lease_seconds / 4)
+        while loop.time() - last < lease_seconds:
+            await asyncio.sleep(lease_seconds / 4)
             asked_at = loop.time()
             with contextlib.suppress(StoreError, TimeoutError):
-                async with asyncio.timeout_at(last + self._lease_seconds):
-                    if not await self._stores.hot.renew(self.lease, self._lease_seconds):
+                async with asyncio.timeout_at(last + lease_seconds):
+                    if not await self._stores.hot.renew(self.lease, lease_seconds):
                         return
                 last = asked_at
 
@@ -182,7 +178,7 @@ class LeaseTerm:
             self.lease,
             self._metrics,
             self._watch,
-            dead_seconds=self._dead_seconds,
+            timing=self._timing,
             announced=lambda: self._routing.announced,
         )
         await reaper.run()
@@ -193,12 +189,12 @@ class LeaseTerm:
         Only possible where others write to the store too.
         """
         while True:
-            await asyncio.sleep(self._reconcile_seconds)
+            await asyncio.sleep(self._timing.reconcile_seconds)
             # a cold store that is away must not end the owner; a hot one does so by itself
             with contextlib.suppress(StoreUnavailable):
                 lease = self.lease
                 lost = await sweep(
-                    self._stores, lease.partition, self._stale_seconds, lease.position
+                    self._stores, lease.partition, self._timing.stale_seconds, lease.position
                 )
                 self._metrics.swept += lost
 

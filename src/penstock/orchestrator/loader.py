@@ -15,22 +15,13 @@ from penstock.engine.commands import ExecutionRecord
 from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Intent, Stored, Stores
 from penstock.stores.plan_cache import PlanCache
 
 log = logging.getLogger("penstock.orchestrator")
 
 LARGE_NODES = 500
-INTENT_SECONDS = 2.0
-"""Seconds to wait for intents from a cold store that says nothing.
-
-Executions that run wait behind those that begin.
-"""
-SILENT_SECONDS = 8.0
-"""Seconds after that for which the cold store isn't asked for intents at all.
-
-By that time the store itself knows whether it is there.
-"""
 SILENT = "the cold store hasn't answered in time"
 
 
@@ -45,10 +36,11 @@ Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 
 
 class Loader:
-    def __init__(self, stores: Stores, plans: PlanCache) -> None:
+    def __init__(self, stores: Stores, plans: PlanCache, timing: OrchestratorTiming) -> None:
         self._hot = stores.hot
         self._cold = stores.cold
         self._plans = plans
+        self._timing = timing
         self._topology = stores.topology
         self._silent_until = 0.0
 
@@ -159,10 +151,10 @@ class Loader:
         if now < self._silent_until:
             raise StoreUnavailable(SILENT)
         try:
-            async with asyncio.timeout(INTENT_SECONDS):
+            async with asyncio.timeout(self._timing.intents_seconds):
                 return await self._cold.intents(execution_ids)
         except TimeoutError as error:
-            self._silent_until = now + SILENT_SECONDS
+            self._silent_until = now + self._timing.intents_silent_seconds
             raise StoreUnavailable(SILENT) from error
 
     async def _execution(self, stored: Stored | None, intent: Intent | None) -> Execution | None:

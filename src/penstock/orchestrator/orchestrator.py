@@ -13,15 +13,16 @@ import os
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 
-from penstock.config import Settings, Timing
+from penstock.config import Settings
 from penstock.engine.commands import Commands
 from penstock.errors import Fenced, StoreError
 from penstock.orchestrator import balance
 from penstock.orchestrator.lease_term import LeaseTerm
 from penstock.orchestrator.meter import Meter, levels
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
-from penstock.orchestrator.reaper import DEAD_SECONDS, WorkerWatch
+from penstock.orchestrator.reaper import WorkerWatch
 from penstock.orchestrator.routing import Routing
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import Lease, Stores
 from penstock.stores.commit_plan import CommitPlan
@@ -31,12 +32,7 @@ from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-LEASE_SECONDS = Timing().lease_seconds
-RETRY_SECONDS = 0.2
-RECONCILE_SECONDS = Timing().reconcile_seconds
-NO_HANDLER_SECONDS = 300.0
 WARN_SECONDS = 30.0
-DRAIN_SECONDS = 3.0
 DRAIN_STEP_SECONDS = 0.002
 # Times in leases. A dead orchestrator is noticed before its leases end, so that its partitions are
 # asked for at the moment when they are free.
@@ -60,22 +56,17 @@ class Orchestrator:
         on_new_owner: Callable[[], None] | None = None,
         name: str = "",
         metrics: Metrics | None = None,
-        no_handler_seconds: float = NO_HANDLER_SECONDS,
-        timing: Timing | None = None,
+        timing: OrchestratorTiming | None = None,
     ) -> None:
-        timing = None if timing == Timing() else timing
-        self._timing = timing
-        """The settings' times; None: the modules' constants, which tests shorten."""
+        timing = timing or OrchestratorTiming()
+        self.timing = timing
         self._stores = stores
         self._plans = plans
         self._observer = observer
         self._on_new_owner = on_new_owner
         self._inline_max_bytes = inline_max_bytes
-        self._no_handler_seconds = no_handler_seconds
         self._sandbox: Sandbox = sandbox or sandbox_of(Settings())
-        self.routing = Routing(
-            stores.queue, timing.worker_dead_seconds if timing is not None else DEAD_SECONDS
-        )
+        self.routing = Routing(stores.queue, timing)
         self._large_turn = asyncio.Lock()
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
@@ -96,9 +87,7 @@ class Orchestrator:
         self._announce_at = 0.0
         self._warned: dict[int | None, tuple[str, float]] = {}
         self._stopping = False
-        self._watch = WorkerWatch(
-            stores.queue, timing.reaper_seconds if timing is not None else None
-        )
+        self._watch = WorkerWatch(stores.queue, timing)
         self.recovered = asyncio.Event()
         """Set when the first partition's owner has looked at everything that was unfinished."""
 
@@ -107,14 +96,6 @@ class Orchestrator:
         self._plans.live = self.routing.defaults
         services = (self._run_balancing(), self._watch.run(), self.routing.run())
         self._tasks = [asyncio.create_task(service) for service in services]
-
-    @property
-    def _lease_seconds(self) -> float:
-        return LEASE_SECONDS if self._timing is None else self._timing.lease_seconds
-
-    @property
-    def _reconcile_seconds(self) -> float:
-        return RECONCILE_SECONDS if self._timing is None else self._timing.reconcile_seconds
 
     async def stop(self) -> None:
         """Hand all partitions over.
@@ -129,7 +110,7 @@ class Orchestrator:
         for partition in self._tended:
             self._give_up(partition)
         if self._tended:
-            await asyncio.wait(self._tended.values(), timeout=DRAIN_SECONDS)
+            await asyncio.wait(self._tended.values(), timeout=self.timing.drain_seconds)
 
         for task in self._tasks:
             task.cancel()
@@ -143,7 +124,7 @@ class Orchestrator:
 
     async def _drain(self) -> None:
         loop = asyncio.get_running_loop()
-        end = loop.time() + DRAIN_SECONDS
+        end = loop.time() + self.timing.drain_seconds
         for owner in list(self.owned.values()):
             with contextlib.suppress(StoreError):
                 while not await owner.is_idle() and loop.time() < end:  # noqa: ASYNC110
@@ -171,16 +152,17 @@ class Orchestrator:
             self._warn(None, error)
         except Exception:
             log.exception("%s could not balance its partitions; trying again", self.name)
-        return RETRY_SECONDS
+        return self.timing.retry_seconds
 
     async def _announce(self) -> None:
         now = asyncio.get_running_loop().time()
         if now >= self._announce_at:
+            lease_seconds = self.timing.lease_seconds
             about = OrchestratorDetails(sorted(self.owned), os.getpid())
             self._members = await self._stores.hot.announce(
-                self.name, MEMBERSHIP_LEASES * self._lease_seconds, about
+                self.name, MEMBERSHIP_LEASES * lease_seconds, about
             )
-            self._announce_at = now + ANNOUNCE_LEASES * self._lease_seconds
+            self._announce_at = now + ANNOUNCE_LEASES * lease_seconds
 
     async def _rebalance(self) -> float:
         share = balance.share(self._stores.hot.partitions, self._members, self.name)
@@ -193,18 +175,21 @@ class Orchestrator:
         seconds = max(0.0, self._announce_at - asyncio.get_running_loop().time())
         is_short = len(self._tended.keys() - self._leaving) < share
         if is_short:
-            return min(seconds, POLL_LEASES * self._lease_seconds)
+            return min(seconds, POLL_LEASES * self.timing.lease_seconds)
         return seconds
 
     async def _take(self, wanted: int) -> None:
         partitions = set(range(self._stores.hot.partitions))
         for partition in self._in_order(partitions - self._tended.keys()):
-            lease = await self._stores.hot.acquire(partition, self.name, self._lease_seconds)
+            lease = await self._acquire(partition)
             if lease is not None:
                 self._tended[partition] = asyncio.create_task(self._tend(lease))
                 wanted -= 1
             if not wanted:
                 return
+
+    async def _acquire(self, partition: int) -> Lease | None:
+        return await self._stores.hot.acquire(partition, self.name, self.timing.lease_seconds)
 
     def _in_order(self, partitions: Iterable[int]) -> list[int]:
         return balance.by_preference(partitions, self._members, self.name)
@@ -229,10 +214,10 @@ class Orchestrator:
     async def _acquire_again(self, partition: int) -> Lease | None:
         while partition not in self._leaving:
             try:
-                return await self._stores.hot.acquire(partition, self.name, self._lease_seconds)
+                return await self._acquire(partition)
             except StoreError as error:
                 self._warn(partition, error)
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(self.timing.retry_seconds)
         return None
 
     async def _own(self, lease: Lease) -> None:
@@ -253,12 +238,12 @@ class Orchestrator:
             log.info("%s: %s", self.name, error)
         except StoreError as error:
             self._warn(partition, error)
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self.timing.retry_seconds)
         except Exception:
             log.exception(
                 "%s: the owner of partition %d broke; starting it again", self.name, partition
             )
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self.timing.retry_seconds)
         finally:
             del self.owned[partition]
             del self._lease_terms[partition]
@@ -286,13 +271,10 @@ class Orchestrator:
             observer=self._on_commit,
             on_begun=self._begun,
             known_number=self._numbers.get(lease.partition, 0),
-            lease_seconds=self._lease_seconds,
-            reconcile_seconds=self._reconcile_seconds,
-            timing=self._timing,
+            timing=self.timing,
             watch=self._watch,
             routing=self.routing,
             large_turn=self._large_turn,
-            no_handler_seconds=self._no_handler_seconds,
         )
 
     def _begun(self) -> None:

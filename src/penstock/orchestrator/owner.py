@@ -35,6 +35,7 @@ from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import Loader, PlanMissing
 from penstock.orchestrator.preparer import Preparer
 from penstock.orchestrator.routing import Routing
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.sandbox import Sandbox
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, Stores
@@ -44,18 +45,6 @@ from penstock.stores.plan_cache import Compiling, PlanCache
 log = logging.getLogger("penstock.orchestrator")
 
 BATCH_EVENTS = 512
-IDLE_SECONDS = 1.0
-PROOF_SECONDS = 10.0
-"""Seconds after which an owner with nothing to write makes an empty commit.
-
-That tells it whether it still may: a store of its own (Redis) may have gone back in time without a
-broken connection; then the position is wrong as well.
-"""
-REST_SECONDS = 15.0
-"""Executions leave memory when nothing has happened to them for this long, or up to twice.
-
-Their next event loads them again.
-"""
 REST_NODES = 100
 """Executions with more nodes than this stay: loading them would cost more than it saves."""
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
@@ -63,14 +52,6 @@ MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 
 One that is cancelled then ends unbegun.
 """
-QUARANTINE_SECONDS = 60.0
-"""How long an execution that can't be read is in quarantine, before it is tried again."""
-AWAY_SECONDS = 1.0
-"""Seconds for which a blob store that is away isn't asked.
-
-Longer, up to `AWAY_SECONDS_MAX`, if it took its time to fail, for everybody waited.
-"""
-AWAY_SECONDS_MAX = 30.0
 BREATH_SECONDS = 0.02
 """Seconds of deciding after which an owner lets the loop run leases, heartbeats and others."""
 LARGE_NODES = 5000
@@ -99,6 +80,7 @@ class PartitionOwner:
         *,
         inline_max_bytes: int,
         sandbox: Sandbox,
+        timing: OrchestratorTiming,
         observer: Observer | None = None,
         routing: Routing | None = None,
         large_turn: asyncio.Lock | None = None,
@@ -110,16 +92,17 @@ class PartitionOwner:
         self._hot = stores.hot
         self._blobs = stores.blobs
         self.lease = lease
+        self._timing = timing
         self._observer = observer
         self._inline_max_bytes = inline_max_bytes
-        self._routing = routing or Routing(stores.queue)
+        self._routing = routing or Routing(stores.queue, timing)
         self._large_turn = large_turn or asyncio.Lock()
-        self._loader = Loader(stores, plans)
+        self._loader = Loader(stores, plans, timing)
         self._position = lease.position
         self._cache: dict[str, Execution] = {}
         self._resting: dict[str, Execution] = {}
         """Executions that nothing has happened to lately."""
-        self._rest_at = stores.hot.now() + REST_SECONDS
+        self._rest_at = stores.hot.now() + timing.rest_seconds
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
         self._broken: dict[str, BrokenExecution] = {}
@@ -142,7 +125,7 @@ class PartitionOwner:
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
         self._committer = Committer(stores.hot, lease, self._landed, self._on_rejected)
-        self._preparer = Preparer(sandbox, self._wake_up, self._store_config)
+        self._preparer = Preparer(sandbox, self._wake_up, self._store_config, timing)
         self._weight = 0
         self._deciding = False
         self._retiring = False
@@ -207,7 +190,7 @@ class PartitionOwner:
                 resting[execution_id] = execution
         self._cache = large
         self._resting = resting
-        self._rest_at = self._hot.now() + REST_SECONDS
+        self._rest_at = self._hot.now() + self._timing.rest_seconds
 
     def retire(self) -> None:
         """Begin nothing new. Once it `is_at_rest`, `run` may be cancelled and nothing is lost."""
@@ -235,9 +218,9 @@ class PartitionOwner:
         if self._continue:
             wait = 0.0
         elif next_due is None:
-            wait = IDLE_SECONDS
+            wait = self._timing.idle_seconds
         else:
-            wait = min(IDLE_SECONDS, max(0.0, next_due - now))
+            wait = min(self._timing.idle_seconds, max(0.0, next_due - now))
         events = await self._hot.receive(partition, self._position, BATCH_EVENTS, wait)
 
         last = events[-1][0] if events else self._position
@@ -330,8 +313,8 @@ class PartitionOwner:
         if not self._topology.is_tiered:  # then all of the store is away
             raise error
         now = self._hot.now()
-        seconds = max(AWAY_SECONDS, 2 * (now - asked_at))
-        self._blobs_away_until = now + min(seconds, AWAY_SECONDS_MAX)
+        seconds = max(self._timing.blobs_away_seconds, 2 * (now - asked_at))
+        self._blobs_away_until = now + min(seconds, self._timing.blobs_away_seconds_max)
         log.warning("partition %d: large values have to wait: %s", self.lease.partition, error)
 
     async def _load(self, events: Sequence[tuple[int, AnyEvent]], now: float) -> None:
@@ -363,7 +346,7 @@ class PartitionOwner:
             elif isinstance(error, PlanMissing):
                 # the hot store has the only copy of what the execution did: it waits
                 log.error("execution %s can't go on: %s", execution_id, error)
-                self._quarantine(execution_id, now + QUARANTINE_SECONDS)
+                self._quarantine(execution_id, now + self._timing.quarantine_seconds)
                 self._without_plan.add(execution_id)
             else:
                 await self._fail_execution(execution_id, error, now)
@@ -404,7 +387,7 @@ class PartitionOwner:
             raise
         except Exception:
             log.exception("execution %s can't even be read; its events are dropped", execution_id)
-            self._quarantine(execution_id, now + QUARANTINE_SECONDS)
+            self._quarantine(execution_id, now + self._timing.quarantine_seconds)
             return
         if stored is not None and stored.record.state not in EXECUTION_ENDS:
             message = f"{type(error).__name__}: {error}"
@@ -454,7 +437,9 @@ class PartitionOwner:
             await self._committer.write(changes, self._position)
 
     def _is_unproved(self) -> bool:
-        return self._topology.is_tiered and self._hot.now() - self._landed_at >= PROOF_SECONDS
+        if not self._topology.is_tiered:
+            return False
+        return self._hot.now() - self._landed_at >= self._timing.proof_seconds
 
     def _landed(self, plan: CommitPlan, changes: list[Commands]) -> None:
         self._landed_at = self._hot.now() if self._topology.is_tiered else 0.0

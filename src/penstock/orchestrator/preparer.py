@@ -17,6 +17,7 @@ import msgspec
 from penstock.engine.events import Value
 from penstock.engine.preparing import FUNCTION, Preparation, Prepared, failed, parts_of
 from penstock.errors import StoreError
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.sandbox import Job, JobFailed, Overrun, Sandbox
 
 log = logging.getLogger("penstock.orchestrator")
@@ -30,7 +31,6 @@ NOT_TRIED = (
     f"expressions of this execution went over a limit {OVERRUNS_MAX} times, so it wasn't tried"
 )
 """The error of the preparations that fail at once."""
-RETRY_SECONDS = 0.2
 ANSWERS_BYTES_MAX = 32 * 1024 * 1024
 """Bytes, about, of an execution's answers that wait for its owner.
 
@@ -72,8 +72,13 @@ class Preparer:
     """
 
     def __init__(
-        self, sandbox: Sandbox, wake: Callable[[str], Awaitable[None]], store_config: StoreConfig
+        self,
+        sandbox: Sandbox,
+        wake: Callable[[str], Awaitable[None]],
+        store_config: StoreConfig,
+        timing: OrchestratorTiming,
     ) -> None:
+        self._retry_seconds = timing.retry_seconds
         self._sandbox = sandbox
         self._wake = wake
         self._store_config = store_config
@@ -198,6 +203,6 @@ class Preparer:
             try:
                 await self._wake(execution_id)
             except StoreError:  # an owner whose store is gone ends soon, and this with it
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(self._retry_seconds)
             else:
                 return

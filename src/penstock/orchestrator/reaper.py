@@ -17,16 +17,13 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
-from penstock.config import Timing
 from penstock.errors import StoreError
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Lease, TaskQueue
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-LOOK_SECONDS = Timing().reaper_seconds
-DEAD_SECONDS = Timing().worker_dead_seconds
-"""The default for parts that are given no `Timing`."""
 BEATS_MISSED = 3
 """Heartbeats of a worker that must be missing, whatever an orchestrator's settings say."""
 Announced: TypeAlias = Callable[[], Mapping[str, float]]
@@ -41,9 +38,9 @@ def dead_after(dead_seconds: float, heartbeat_seconds: float) -> float:
 class WorkerWatch:
     """Watches for how long each worker has been silent."""
 
-    def __init__(self, queue: TaskQueue, look_seconds: float | None = None) -> None:
+    def __init__(self, queue: TaskQueue, timing: OrchestratorTiming) -> None:
         self._queue = queue
-        self._look_seconds = look_seconds
+        self._look_seconds = timing.reaper_seconds
         self._beats: dict[str, int] = {}
         self._silent_seconds: dict[str, float] = {}
         self._looked = asyncio.Event()
@@ -55,18 +52,17 @@ class WorkerWatch:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         last = loop.time()
-        look_seconds = LOOK_SECONDS if self._look_seconds is None else self._look_seconds
         while True:
             now = loop.time()
             try:
-                await self.look(min(now - last, 2 * look_seconds))
+                await self.look(min(now - last, 2 * self._look_seconds))
             except StoreError:
                 self._forget()  # the owners complain of it
             except Exception:
                 log.exception("the workers' heartbeats can't be read; trying again")
                 self._forget()
             last = now
-            await asyncio.sleep(look_seconds)
+            await asyncio.sleep(self._look_seconds)
 
     def _forget(self) -> None:
         """Forget all silence: nobody could send heartbeats meanwhile."""
@@ -105,15 +101,15 @@ class Reaper:
         metrics: Metrics | None = None,
         watch: WorkerWatch | None = None,
         *,
-        dead_seconds: float = DEAD_SECONDS,
+        timing: OrchestratorTiming,
         announced: Announced = dict,
     ) -> None:
         self._queue = queue
         self._lease = lease
         self._metrics = metrics or Metrics()
-        self._dead_seconds = dead_seconds
+        self._dead_seconds = timing.worker_dead_seconds
         self._announced = announced
-        self._watch = watch or WorkerWatch(queue)
+        self._watch = watch or WorkerWatch(queue, timing)
         self._reaped_at: dict[str, float] = {}
         """Seconds for which workers had been silent when their tasks were taken back."""
         self.reaped = 0

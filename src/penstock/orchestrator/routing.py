@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from penstock.definition.model import HandlerDefaults
 from penstock.errors import StoreError
-from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
+from penstock.orchestrator.reaper import dead_after
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Offer, TaskQueue
 
 log = logging.getLogger("penstock.orchestrator")
 
-LOOK_SECONDS = 1.0
 NO_WORKER = "no_worker"
 NO_HANDLER = "no_handler"
 
@@ -27,9 +27,10 @@ NO_HANDLER = "no_handler"
 class Routing:
     """Offers of live workers, read every second: one for all partitions of an orchestrator."""
 
-    def __init__(self, queue: TaskQueue, dead_seconds: float = DEAD_SECONDS) -> None:
+    def __init__(self, queue: TaskQueue, timing: OrchestratorTiming) -> None:
         self._queue = queue
-        self._dead_seconds = dead_seconds
+        self._look_seconds = timing.routing_seconds
+        self._dead_seconds = timing.worker_dead_seconds
         self.offers: list[Offer] = []
         self.queues: Mapping[str, str] = {}
         """The queue that tasks go to, by handler."""
@@ -51,7 +52,7 @@ class Routing:
                 log.info("the workers' offers can't be read now: %s", error)
             except Exception:
                 log.exception("the workers' offers can't be read; trying again")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(self._look_seconds)
 
     async def look(self) -> None:
         offers = await self._queue.offers()
@@ -105,7 +106,7 @@ class Routing:
             )
 
 
-def live(offers: Iterable[Offer], dead_seconds: float = DEAD_SECONDS) -> list[Offer]:
+def live(offers: Iterable[Offer], dead_seconds: float) -> list[Offer]:
     """Offers of workers that aren't dead, the newest worker last.
 
     Dead are those that have been silent for so long that the reaper takes their tasks.

@@ -20,6 +20,7 @@ from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
 from penstock.runtime.background import engine_services, run_all
 from penstock.runtime.handle import ExecutionHandle
+from penstock.runtime.timing import EngineTiming
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
 from penstock.service.submissions import StartRequest
@@ -102,13 +103,16 @@ class Engine:
         built_in: bool = True,
         metrics: Metrics | None = None,
         sandbox: Sandbox | None = None,
+        timing: EngineTiming | None = None,
     ) -> None:
+        """`timing` is for tests: by default the times are those of the settings."""
         self._built_in = built_in
         self.metrics = metrics
         self.settings = settings or Settings.load({"http_private": True})
         self._address = store or self.settings.store
         self._registry = registry or registered
         self._clock = clock
+        self._given_timing = timing
         self._given_sandbox = sandbox
         self.sandbox: Sandbox = sandbox or sandbox_of(self.settings)
         """Evaluates conditions and expressions that may be expensive."""
@@ -146,7 +150,7 @@ class Engine:
         return self
 
     async def _start_parts(self) -> None:
-        timing = self.settings.timing
+        timing = self._given_timing or EngineTiming.of(self.settings)
         await self.stores.open()
         built_in = builtin(self.settings, self.sandbox) if self._built_in else {}
         built_in_handlers = [Handler(name, function) for name, function in built_in.items()]
@@ -168,6 +172,7 @@ class Engine:
             self._defaults,
             self.stores.commit_feed,
             sandbox=self._given_sandbox,
+            timing=timing.service,
         )
         self.worker = Worker(
             self.stores.queue,
@@ -177,7 +182,7 @@ class Engine:
             clock=self._clock,
             metrics=self.metrics,
             sandbox=self.sandbox,
-            timing=timing,
+            timing=timing.worker,
         )
         self.orchestrator = Orchestrator(
             self.stores,
@@ -187,8 +192,7 @@ class Engine:
             observer=self._on_commit,
             on_new_owner=self._look_again,
             metrics=self.metrics,
-            no_handler_seconds=self.settings.no_handler_seconds,
-            timing=timing,
+            timing=timing.orchestrator,
         )
 
         await register_handlers(self.stores.cold, self._defaults())

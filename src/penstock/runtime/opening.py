@@ -11,6 +11,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.errors import SettingsError
 from penstock.sandbox import Sandbox
 from penstock.service import Service
+from penstock.service.timing import ServiceTiming
 from penstock.stores.base import Stores
 from penstock.stores.installed import is_shared
 from penstock.stores.opening import open_stores
@@ -74,7 +75,14 @@ def handlers_of(settings: Settings, registry: Registry | None = None) -> Handler
     return registry_of(settings, registry).defaults
 
 
-def service_over(stores: Stores, settings: Settings, registry: Registry | None = None) -> Service:
+def service_over(
+    stores: Stores,
+    settings: Settings,
+    registry: Registry | None = None,
+    *,
+    timing: ServiceTiming | None = None,
+) -> Service:
     """A service in a process that neither decides nor runs handlers."""
     handlers = handlers_of(settings, registry)
-    return Service(stores, PlanCache(stores.cold, handlers), settings, handlers, stores.commit_feed)
+    plans = PlanCache(stores.cold, handlers)
+    return Service(stores, plans, settings, handlers, stores.commit_feed, timing=timing)

@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.orchestrator.orchestrator import Orchestrator
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.runtime.background import orchestrator_services, run_all
 from penstock.runtime.health import Health
 from penstock.runtime.opening import handlers_of, open_scaled, registry_of
@@ -22,6 +23,7 @@ from penstock.stores.plan_cache import LEARN_SECONDS, PlanCache
 from penstock.telemetry.metrics import Metrics
 from penstock.worker.registry import Registry
 from penstock.worker.runtime import Worker
+from penstock.worker.timing import WorkerTiming
 
 log = logging.getLogger("penstock.runtime")
 
@@ -40,16 +42,17 @@ async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
     registry: Registry | None = None,
     health: tuple[str, int] | None = None,
     on_ready: OnReady = _ignore,
+    timing: OrchestratorTiming | None = None,
     learn_seconds: float = LEARN_SECONDS,
 ) -> None:
     """Run an orchestrator until `stop` is set, and then hand its partitions over at once.
 
     `registry` has handlers whose retries, timeouts and queues it should know before a worker has
-    registered them. `health` is the address for health checks and metrics. `learn_seconds`: how
-    often it reads the defaults of handlers again.
+    registered them. `health` is the address for health checks and metrics. `timing` and
+    `learn_seconds` are for tests: by default the times are those of the settings.
     """
     metrics = Metrics()
-    timing = settings.timing
+    timing = timing or OrchestratorTiming.of(settings)
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         plans = PlanCache(stores.cold, handlers_of(settings, registry), learn_seconds=learn_seconds)
@@ -61,7 +64,6 @@ async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
             inline_max_bytes=settings.inline_max_bytes,
             sandbox=sandbox,
             metrics=metrics,
-            no_handler_seconds=settings.no_handler_seconds,
             timing=timing,
         )
 
@@ -94,7 +96,7 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
     Then it takes no more tasks, finishes within the grace period and hands back the rest.
     """
     metrics = Metrics()
-    timing = settings.timing
+    timing = WorkerTiming.of(settings)
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
         sandbox = sandbox_of(settings)

@@ -25,6 +25,7 @@
 - `keys`: API keys.
 - `key_files`: the keys of a store for a command line.
 - `outages`: what is said about a store that is away.
+- `timing`: how long answers are cached, and the pauses between two reads.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ from penstock.service.nodes import Nodes
 from penstock.service.retries import Retries
 from penstock.service.statistics import Statistics
 from penstock.service.submissions import Submissions
+from penstock.service.timing import ServiceTiming
 from penstock.service.workflows import Workflows
 from penstock.stores.base import CommitFeed, Stores
 from penstock.stores.commit_plan import CommitPlan
@@ -66,8 +68,10 @@ class Service:
         commit_feed: CommitFeed | None = None,
         *,
         sandbox: Sandbox | None = None,
+        timing: ServiceTiming | None = None,
     ) -> None:
         """Without a `commit_feed`, the orchestrator of this process calls `on_commit`."""
+        timing = timing or ServiceTiming.of(settings)
         self.stores = stores
         self.plans = plans
         self.settings = settings
@@ -78,11 +82,11 @@ class Service:
         subscribed: Callable[[], AbstractContextManager[None]] = nullcontext
         if commit_feed:
             self.commit_subscription = CommitSubscription(
-                commit_feed, self._on_remote_commit, self.look_again
+                commit_feed, self._on_remote_commit, self.look_again, timing
             )
             subscribed = self.commit_subscription.subscribed
 
-        self.workflows = Workflows(stores, plans, settings, handlers)
+        self.workflows = Workflows(stores, plans, settings, handlers, timing)
         self.backlog = Backlog(
             stores,
             waiting_tasks_max=settings.waiting_tasks_max,
@@ -91,7 +95,7 @@ class Service:
         self.submissions = Submissions(
             stores, self.workflows, self.backlog, self.sandbox, sees_all_ends=commit_feed is None
         )
-        self.executions = Executions(stores, plans, subscribed, settings.worker_dead_seconds)
+        self.executions = Executions(stores, plans, subscribed, timing)
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
         self.dead_letters = DeadLetters(stores, self.retries)

@@ -14,18 +14,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import contextmanager
 
 from penstock.errors import StoreError
+from penstock.service.timing import ServiceTiming
 from penstock.stores.base import CommitFeed
 from penstock.stores.records import FeedEntry
 
 log = logging.getLogger("penstock.service")
-
-PAUSE_SECONDS = 0.25
-"""The pause before the next try, when the subscription has broken off."""
-LINGER_SECONDS = 2.0
-"""How long the subscription outlives the last subscriber.
-
-Calls often come one after another, and a new subscription costs more than an open one.
-"""
 
 
 class CommitSubscription:
@@ -36,15 +29,13 @@ class CommitSubscription:
         source: CommitFeed,
         on_commit: Callable[[Sequence[FeedEntry]], None],
         look_again: Callable[[], Awaitable[None]],
-        *,
-        pause_seconds: float = PAUSE_SECONDS,
-        linger_seconds: float = LINGER_SECONDS,
+        timing: ServiceTiming,
     ) -> None:
         self._source = source
         self._on_commit = on_commit
         self._look_again = look_again
-        self._pause = pause_seconds
-        self._linger = linger_seconds
+        self._pause = timing.subscription_pause_seconds
+        self._linger = timing.subscription_linger_seconds
         self._task: asyncio.Task[None] | None = None
         self._leaving: asyncio.TimerHandle | None = None
         self._listeners = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -14,10 +14,10 @@ from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
-from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.recovery import CONTROL_EVENTS
 from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
+from penstock.service.timing import ServiceTiming
 from penstock.service.waiting import Waiting
 from penstock.spelling import nearest_name
 from penstock.stores.base import ControlRequest, Stored, Stores
@@ -35,10 +35,6 @@ from penstock.views.executions import (
 
 READS_AT_ONCE_MAX = 16
 """Concurrent reads of executions whose end was seen."""
-AGAIN_SECONDS = 0.05
-"""The pause between two reads of an execution whose end was seen."""
-LOOK_SECONDS = 1.0
-"""The pause between two reads of an execution whose end may have been missed."""
 SMALL_VIEW_NODES = 2_000
 """The view of an execution with more nodes than this is built in a thread."""
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
@@ -64,11 +60,12 @@ class Executions:
         self,
         stores: Stores,
         plans: PlanCache,
-        subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
-        dead_seconds: float = DEAD_SECONDS,
+        subscribed: Callable[[], AbstractContextManager[None]],
+        timing: ServiceTiming,
     ) -> None:
-        """Ends are seen while a `subscribed` context is entered; by default always."""
-        self.waiting = Waiting(stores, dead_seconds)
+        """Ends are seen while a `subscribed` context is entered."""
+        self.waiting = Waiting(stores, timing)
+        self._timing = timing
         self._stores = stores
         self._plans = plans
         self._subscribed = subscribed
@@ -229,7 +226,7 @@ class Executions:
                 async with self._reading:
                     await self._look_at(execution_id)
             if execution_id in self._waiters:
-                await asyncio.sleep(AGAIN_SECONDS)
+                await asyncio.sleep(self._timing.end_seen_seconds)
 
     async def _look_at(self, execution_id: str) -> None:
         stored = await self._stores.cold.execution(execution_id)
@@ -248,7 +245,7 @@ class Executions:
 
     async def _look_until_seen(self, execution_id: str) -> None:
         while execution_id in self._waiters:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(self._timing.end_missed_seconds)
             with suppress(StoreError):
                 async with self._reading:
                     await self._look_at(execution_id)

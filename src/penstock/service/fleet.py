@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.orchestrator import Orchestrator
-from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
+from penstock.orchestrator.reaper import dead_after
+from penstock.service.timing import ServiceTiming
 from penstock.service.waiting import Untaken, Waiting
 from penstock.stores.base import Stores
 from penstock.stores.fleet import ClaimedTask
@@ -60,7 +61,7 @@ class EmbeddedFleet:
         return [view]
 
     async def queues(self) -> list[dict[str, Any]]:
-        return await _queue_views(self._stores)
+        return await _queue_views(self._stores, self._orchestrator.timing.worker_dead_seconds)
 
     async def inbox(self) -> int:
         lengths = await inboxes(self._stores, self._orchestrator.owned)
@@ -70,7 +71,7 @@ class EmbeddedFleet:
 class ScaledFleet:
     """The fleet of a deployment: the workers and orchestrators that have announced themselves."""
 
-    def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
+    def __init__(self, stores: Stores, dead_seconds: float) -> None:
         """`stores` are open, and several processes share them."""
         if stores.fleet is None:
             raise ValueError("the stores of one process have no fleet")
@@ -122,9 +123,9 @@ class ScaledFleet:
         return await self._fleet.inbox_length()
 
 
-async def _queue_views(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[dict[str, Any]]:
+async def _queue_views(stores: Stores, dead_seconds: float) -> list[dict[str, Any]]:
     depths = await stores.queue.depths()
-    waits = Waiting(stores, dead_seconds)
+    waits = Waiting(stores, ServiceTiming(worker_dead_seconds=dead_seconds))
     offers = await waits.offers()
 
     untaken_by_queue: dict[str, Untaken] = {}

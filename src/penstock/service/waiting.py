@@ -17,11 +17,9 @@ from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.state import Execution
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
-from penstock.orchestrator.reaper import DEAD_SECONDS
 from penstock.orchestrator.routing import explain, live, missing, queues_of
+from penstock.service.timing import ServiceTiming
 from penstock.stores.base import Backlog, Offer, Stores
-
-FRESH_SECONDS = 1.0
 
 
 class Wait(NamedTuple):
@@ -45,17 +43,18 @@ class Untaken(NamedTuple):
 class Waiting:
     """Finds out why tasks wait."""
 
-    def __init__(self, stores: Stores, dead_seconds: float = DEAD_SECONDS) -> None:
+    def __init__(self, stores: Stores, timing: ServiceTiming) -> None:
         self._stores = stores
-        self._dead_seconds = dead_seconds
+        self._timing = timing
         self._offers: list[Offer] = []
         self._read_at = float("-inf")
 
     async def offers(self) -> list[Offer]:
         """The offers of live workers, at most a second old."""
         now = time.monotonic()
-        if now - self._read_at > FRESH_SECONDS:
-            self._offers = live(await self._stores.queue.offers(), self._dead_seconds)
+        if now - self._read_at > self._timing.offers_fresh_seconds:
+            offers = await self._stores.queue.offers()
+            self._offers = live(offers, self._timing.worker_dead_seconds)
             self._read_at = now
         return self._offers
 

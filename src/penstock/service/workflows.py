@@ -23,17 +23,13 @@ from penstock.definition.problems import Problem
 from penstock.definition.read import content_hash, dump_document
 from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
 from penstock.service.graphs import workflow_graph
+from penstock.service.timing import ServiceTiming
 from penstock.stores.base import Stores, WorkflowVersion
 from penstock.stores.plan_cache import PLANS_BYTES_MAX, PlanCache
 from penstock.stores.records import Weights, WorkflowRow
 
 LATEST = "latest"
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-FRESH_SECONDS = 1.0
-"""How long aliases and handlers are cached.
-
-When another process moves an alias or registers a handler, it is seen here after this time.
-"""
 VERSION_DIGITS_MAX = len(str(2**62))
 COMPILED_PLANS_MAX = 1000
 COMPILED_BYTES_MAX = PLANS_BYTES_MAX
@@ -65,7 +61,9 @@ class Workflows:
         plans: PlanCache,
         settings: Settings,
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
+        timing: ServiceTiming,
     ) -> None:
+        self._fresh_seconds = timing.definitions_fresh_seconds
         self._cold = stores.cold
         self._now = stores.hot.now
         self._plans = plans
@@ -153,7 +151,7 @@ class Workflows:
     async def _known_handlers(self, *, again: bool = False) -> Mapping[str, HandlerDefaults]:
         """The handlers that workers have registered, and those of this process."""
         now = time.monotonic()
-        if again or now - self._registered_at > FRESH_SECONDS:
+        if again or now - self._registered_at > self._fresh_seconds:
             self._registered = await self._cold.known_handlers()
             self._registered_at = now
         return {**self._handlers(), **self._registered}
@@ -311,7 +309,7 @@ class Workflows:
         cached = self._targets.get((name, tag))
         if cached is not None:
             read_at, weights = cached
-            if time.monotonic() - read_at < FRESH_SECONDS:
+            if time.monotonic() - read_at < self._fresh_seconds:
                 return weights
 
         changes = self._changes

@@ -23,4 +23,5 @@ hang, print, return nonsense, call `sys.exit`), its node fails and the worker go
 - `loop_watch`: notices a handler that blocks the loop.
 - `heartbeats`: keeps a process that sends heartbeats while the loop can't.
 - `heartbeat_process`: that process.
+- `timing`: how long the parts wait, and how often they look.
 """

@@ -33,13 +33,13 @@ from penstock.worker.registry import Handler
 from penstock.worker.room import Room
 from penstock.worker.secrets import SecretInUse, Secrets
 from penstock.worker.threads import ThreadRunner
+from penstock.worker.timing import WorkerTiming
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 log = logging.getLogger("penstock.worker")
 
-RETRY_SECONDS = 0.2
 INLINE_BYTES = 64 * 1024
 """The size up to which secrets are taken out of an output on the loop; beyond, in the sandbox."""
 REDACT = "penstock.worker.attempt:run_redaction"
@@ -65,6 +65,7 @@ LATE_SECONDS = 1.0
 
 class Runners(Protocol):
     settings: Settings
+    timing: WorkerTiming
     worker_id: str
     blobs: BlobStore
     secrets: Secrets
@@ -233,7 +234,7 @@ async def run_attempt(
             value: Value = data
             if len(data) > runners.settings.inline_max_bytes:
                 async with runners.room.turn_for(len(data)):
-                    value = await _put(data, runners.blobs)
+                    value = await _put(data, runners)
             task = attempt.task
             return TaskSucceeded(
                 task.execution_id,
@@ -387,7 +388,6 @@ async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task
     Outputs that its handler never looks at aren't fetched.
     """
     task = attempt.task
-    blobs = runners.blobs
     config = task.config
     inputs = task.inputs if handler.needs_inputs else []
     if inputs:
@@ -395,16 +395,16 @@ async def _fetched(attempt: Attempt, handler: Handler, runners: Runners) -> Task
         # all inputs are in one blob
         if first_id == "" and isinstance(first, Blob):
             await _enter(attempt, first.size, runners)
-            inputs = codec.decode_inputs(await _get(first, blobs))
+            inputs = codec.decode_inputs(await _get(first, runners))
 
     values = [config, *(value for _, value in inputs)]
     size = sum(value.size for value in values if isinstance(value, Blob))
     await _enter(attempt, size, runners)
     async with runners.room.turn_for(size):
         if isinstance(config, Blob):
-            config = await _get(config, blobs)
+            config = await _get(config, runners)
         inputs = [
-            (node_id, await _get(value, blobs) if isinstance(value, Blob) else value)
+            (node_id, await _get(value, runners) if isinstance(value, Blob) else value)
             for node_id, value in inputs
         ]
     return structs.replace(task, config=config, inputs=inputs)
@@ -435,14 +435,14 @@ async def _enter(attempt: Attempt, size: int, runners: Runners) -> None:
     attempt.begin()
 
 
-async def _get(blob: Blob, blobs: BlobStore) -> bytes:
+async def _get(blob: Blob, runners: Runners) -> bytes:
     """Get a blob; a store that is away is no fault of the task's, but its time-out still counts."""
     while True:
         try:
-            return await blobs.get(blob)
+            return await runners.blobs.get(blob)
         except StoreUnavailable as error:
             log.warning("can't fetch an input, trying again: %s", error)
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(runners.timing.retry_seconds)
 
 
 def _fill_in_secrets(config: Any, task: Task, secrets: Secrets) -> list[SecretInUse]:
@@ -505,17 +505,17 @@ def run_redaction(parts: Sequence[bytes]) -> Iterator[bytes]:
     yield encode_output(redact(msgspec.json.decode(parts[1]), secrets))
 
 
-async def _put(data: bytes, blobs: BlobStore) -> Blob:
+async def _put(data: bytes, runners: Runners) -> Blob:
     """Put a large output as a blob.
 
     The handler has done its work, so this waits until the store takes it.
     """
     while True:
         try:
-            return await blobs.put(data)
+            return await runners.blobs.put(data)
         except StoreError as error:
             log.warning("can't store an output, trying again: %s", error)
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(runners.timing.retry_seconds)
 
 
 def _failed(attempt: Attempt, error: BaseException, worker_id: str) -> TaskFailed:

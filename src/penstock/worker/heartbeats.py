@@ -24,26 +24,11 @@ from typing import Any
 from penstock.config import REDIS_SCHEMES, Settings, scheme_of
 from penstock.worker import heartbeat_process
 from penstock.worker.registry import Handler
+from penstock.worker.timing import WorkerTiming
 
 log = logging.getLogger("penstock.worker")
 
 SILENT_SECONDS_MIN = 0.2
-TELL_SECONDS = 1.0
-"""How often the loop says that it runs.
-
-More often if the process beside the worker is to notice sooner that it doesn't.
-"""
-MARGIN_SECONDS = 10.0
-"""A worker may be silent for so much longer than its tasks may run.
-
-The owner takes a task back only as late as that.
-"""
-SLACK_SECONDS = 10.0
-"""A promise is made for so much longer than it need be.
-
-So not every task that begins has to make a new one.
-"""
-RESTART_SECONDS = 5.0
 END_SECONDS = 1.0
 
 
@@ -52,7 +37,7 @@ def heartbeats_for(
     store: str,
     worker_id: str,
     handlers: Iterable[Handler],
-    heartbeat_seconds: float,
+    timing: WorkerTiming,
 ) -> Heartbeats | None:
     """Heartbeats by a process beside the worker; None where there can't be one.
 
@@ -63,6 +48,7 @@ def heartbeats_for(
     if scheme_of(store) not in {*REDIS_SCHEMES, "unix"} or sys.platform == "win32":
         return None
 
+    heartbeat_seconds = timing.heartbeat_seconds
     locations: list[tuple[str, str, int, int]] = []
     for handler in handlers:
         locations += _code_locations(handler)
@@ -78,12 +64,13 @@ def heartbeats_for(
         "handlers": locations,
         "logging": {"log_level": settings.log_level, "log_format": settings.log_format},
     }
-    return Heartbeats(order)
+    return Heartbeats(order, timing)
 
 
 class Heartbeats:
-    def __init__(self, order: dict[str, Any]) -> None:
+    def __init__(self, order: dict[str, Any], timing: WorkerTiming) -> None:
         self._order = order
+        self._timing = timing
         self._process: subprocess.Popen[bytes] | None = None
         self._starting: asyncio.Future[None] | None = None
         self._pipe: int | None = None
@@ -109,7 +96,7 @@ class Heartbeats:
             if self._process is None or self._process.poll() is not None:
                 await self._restart()
             self._promise(longest_seconds())
-            await asyncio.sleep(TELL_SECONDS * hurry)
+            await asyncio.sleep(self._timing.loop_told_seconds * hurry)
 
     def expect(self, seconds: float) -> None:
         """Note that a handler is about to be called that may block the loop for so long."""
@@ -121,8 +108,9 @@ class Heartbeats:
         self._write(b"here\n")
 
     def _promise(self, seconds: float) -> None:
-        self._promised_until = time.monotonic() + seconds + SLACK_SECONDS
-        self._write(b"loop %.1f\n" % (seconds + SLACK_SECONDS + MARGIN_SECONDS))
+        promised_seconds = seconds + self._timing.silence_slack_seconds
+        self._promised_until = time.monotonic() + promised_seconds
+        self._write(b"loop %.1f\n" % (promised_seconds + self._timing.silence_margin_seconds))
 
     def _write(self, line: bytes) -> None:
         """Write a message to the process: whole or not at all, since it is short.
@@ -143,7 +131,7 @@ class Heartbeats:
                 self._process.returncode,
             )
             self._forget()
-            await asyncio.sleep(RESTART_SECONDS)
+            await asyncio.sleep(self._timing.companion_restart_seconds)
         try:
             self._starting = asyncio.ensure_future(asyncio.to_thread(self._start))
             await asyncio.shield(self._starting)
@@ -154,7 +142,7 @@ class Heartbeats:
                 worker_id,
                 error,
             )
-            await asyncio.sleep(RESTART_SECONDS)
+            await asyncio.sleep(self._timing.companion_restart_seconds)
 
     def _start(self) -> None:
         dumps, self._dumps = os.pipe()
@@ -181,7 +169,8 @@ class Heartbeats:
 
         assert process.stdin is not None  # noqa: S101 -- for the type checker
         can_dump = _register_dump(self._dumps)
-        patience = max(0.0, self._promised_until - time.monotonic()) + MARGIN_SECONDS
+        promised_seconds = max(0.0, self._promised_until - time.monotonic())
+        patience = promised_seconds + self._timing.silence_margin_seconds
         order = {**self._order, "dumps": dumps if can_dump else None, "patience_seconds": patience}
         with suppress(BrokenPipeError):
             process.stdin.write(json.dumps(order).encode() + b"\n")

@@ -16,15 +16,10 @@ from penstock.errors import StoreError
 from penstock.stores.base import TaskQueue
 from penstock.stores.task_keys import Key
 from penstock.worker.attempt import Attempt
+from penstock.worker.timing import WorkerTiming
 
 log = logging.getLogger("penstock.worker")
 
-LOOK_SECONDS = 1.0
-AGAIN_SECONDS = 20.0
-"""Seconds after which a log is sent again.
-
-A store forgets a log that isn't: nobody else removes what a dead worker has left there.
-"""
 LOOK_CHARACTERS_MAX = 1_000_000
 """Characters that are sent in one look.
 
@@ -40,7 +35,10 @@ class _Shared(NamedTuple):
 class LiveLogs:
     """Shares the live logs of running attempts; `running` is the worker's own table."""
 
-    def __init__(self, queue: TaskQueue, running: Mapping[Key, Attempt]) -> None:
+    def __init__(
+        self, queue: TaskQueue, running: Mapping[Key, Attempt], timing: WorkerTiming
+    ) -> None:
+        self._timing = timing
         self._queue = queue
         self._running = running
         self._shared: dict[Key, _Shared] = {}
@@ -48,7 +46,7 @@ class LiveLogs:
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(self._timing.live_logs_seconds)
             try:
                 await self.look(loop.time())
             except StoreError as error:
@@ -82,7 +80,8 @@ class LiveLogs:
 
         Those that waited longest come first, so that each has its turn.
         """
-        long_ago = now - LOOK_SECONDS
+        long_ago = now - self._timing.live_logs_seconds
+        sent_long_ago = now - self._timing.live_logs_again_seconds
         grown: list[tuple[float, Attempt]] = []
         for key, attempt in self._running.items():
             version = attempt.log.version
@@ -91,7 +90,7 @@ class LiveLogs:
             shared = self._shared.get(key)
             if shared is None:
                 grown.append((float("-inf"), attempt))
-            elif shared.version != version or shared.at <= now - AGAIN_SECONDS:
+            elif shared.version != version or shared.at <= sent_long_ago:
                 grown.append((shared.at, attempt))
         grown.sort(key=lambda pair: pair[0])
         return (attempt for _, attempt in grown)

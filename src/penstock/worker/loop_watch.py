@@ -20,12 +20,9 @@ from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.scope import current_scope
 from penstock.worker import attempt as attempt_module
 from penstock.worker.attempt import Attempt
+from penstock.worker.timing import WorkerTiming
 
 log = logging.getLogger("penstock.worker")
-
-LOOK_SECONDS = 0.25
-BLOCKED_SECONDS = 1.0
-"""A loop that hasn't turned for so long is blocked."""
 
 
 def _nothing() -> None:
@@ -35,18 +32,21 @@ def _nothing() -> None:
 class LoopWatch:
     """A thread that watches the loop.
 
-    It calls `on_look` every `LOOK_SECONDS`, whatever the loop does.
+    It calls `on_look` at each look, whatever the loop does.
     """
 
     def __init__(
         self,
         worker_id: str,
         attempts: Callable[[], Iterable[Attempt]],
+        timing: WorkerTiming,
         metrics: Metrics | None = None,
         on_look: Callable[[], None] = _nothing,
     ) -> None:
         self._worker_id = worker_id
         self._attempts = attempts
+        self._look_seconds = timing.loop_look_seconds
+        self._blocked_seconds = timing.loop_blocked_seconds
         self._metrics = metrics
         self._on_look = on_look
         self._stopped = threading.Event()
@@ -65,17 +65,17 @@ class LoopWatch:
         try:
             while True:
                 self._turned_at = time.monotonic()
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(self._look_seconds)
         finally:
             self._stopped.set()
 
     def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
         before = time.monotonic()
-        while not self._stopped.wait(LOOK_SECONDS):
+        while not self._stopped.wait(self._look_seconds):
             now = time.monotonic()
             # who couldn't look either knows nothing of the loop: the process was stopped, or
             # Python's lock was held
-            was_away = now - before > BLOCKED_SECONDS
+            was_away = now - before > self._blocked_seconds
             before = now
             self._on_look()
             if not was_away:
@@ -83,7 +83,7 @@ class LoopWatch:
 
     def _look(self, now: float, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
         blocked_seconds = now - self._turned_at
-        if blocked_seconds < BLOCKED_SECONDS:
+        if blocked_seconds < self._blocked_seconds:
             self._is_blocked = False
         elif not self._is_blocked:
             self._is_blocked = True

@@ -19,7 +19,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from penstock.config import Settings, Timing
+from penstock.config import Settings
 from penstock.definition.model import BUILT_IN_HANDLERS
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskEvent, TaskStarted
@@ -40,21 +40,17 @@ from penstock.worker.registry import Handler, Registry
 from penstock.worker.room import Room
 from penstock.worker.secrets import Secrets
 from penstock.worker.threads import ThreadRunner
+from penstock.worker.timing import WorkerTiming
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Tracer
 
 log = logging.getLogger("penstock.worker")
 
-HEARTBEAT_SECONDS = Timing().heartbeat_seconds
 STRAY_BEATS = 6
 """After so many heartbeats a worker compares its claimed tasks with what the store says."""
-LONG_SECONDS = 0.1
-"""A task that runs longer than this is reported as started; shorter ones report once."""
 BREATHER = 64
 """Attempts that a slot runs before it lets the loop look at other things."""
-RETRY_SECONDS = 0.2
-ABANDON_SECONDS = 1.0
 
 
 class Worker:
@@ -71,10 +67,9 @@ class Worker:
         metrics: Metrics | None = None,
         tracer: Tracer | None = None,
         sandbox: Sandbox | None = None,
-        timing: Timing | None = None,
+        timing: WorkerTiming | None = None,
     ) -> None:
-        self._timing = None if timing == Timing() else timing
-        """None: the default, which is this module's constant; tests shorten it."""
+        self.timing = timing or WorkerTiming.of(settings)
         self.settings = settings
         self.blobs = blobs
         self.registry = registry
@@ -109,7 +104,7 @@ class Worker:
         """Unsure: something failed, and its claimed tasks may not be what the store says."""
         self.attempts = 0
         self.started_at: float | None = None
-        self._live_logs = LiveLogs(queue, self._running)
+        self._live_logs = LiveLogs(queue, self._running, self.timing)
         self._heartbeats: Heartbeats | None = None
         self._watch_loop = False
 
@@ -120,12 +115,8 @@ class Worker:
         """
         self._watch_loop = True
         self._heartbeats = heartbeats_for(
-            self.settings, store, self.worker_id, self.registry, self._heartbeat_seconds
+            self.settings, store, self.worker_id, self.registry, self.timing
         )
-
-    @property
-    def _heartbeat_seconds(self) -> float:
-        return HEARTBEAT_SECONDS if self._timing is None else self._timing.heartbeat_seconds
 
     def serve(self, queues: Iterable[str]) -> None:
         """Serve these queues too, from now on."""
@@ -170,7 +161,10 @@ class Worker:
             return
         beats = self._heartbeats
         on_look = (beats.say_here,) if beats is not None else ()
-        yield LoopWatch(self.worker_id, self._running.values, self._metrics, *on_look).run()
+        loop_watch = LoopWatch(
+            self.worker_id, self._running.values, self.timing, self._metrics, *on_look
+        )
+        yield loop_watch.run()
         if beats is not None:
             yield beats.run(self._longest_seconds)
 
@@ -201,7 +195,7 @@ class Worker:
         for task in tasks:
             if task is not fetcher:
                 task.cancel()
-        await asyncio.wait(tasks, timeout=2 * ABANDON_SECONDS)
+        await asyncio.wait(tasks, timeout=2 * self.timing.abandon_seconds)
         if self._heartbeats is not None:
             # a heartbeat of a worker that has left would bring it back
             await self._heartbeats.close()
@@ -257,7 +251,7 @@ class Worker:
                 self._is_cut_off = False
             except StoreError as error:
                 self._complain("it can't fetch tasks", error)
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(self.timing.retry_seconds)
             self._wake_slot()
 
     def _complain(self, what: str, error: StoreError) -> None:
@@ -378,7 +372,8 @@ class Worker:
 
     def _give_time(self, attempt: Attempt) -> None:
         """Give a stopped handler time to clean up; one that doesn't come back loses its slot."""
-        asyncio.get_running_loop().call_later(ABANDON_SECONDS, self._abandon, attempt)
+        loop = asyncio.get_running_loop()
+        loop.call_later(self.timing.abandon_seconds, self._abandon, attempt)
 
     def _abandon(self, attempt: Attempt) -> None:
         key = key_of(attempt.task)
@@ -410,7 +405,7 @@ class Worker:
             except StoreError as error:
                 self._complain(f"it can't report {len(self._reporting)} outcomes", error)
                 self._outbox = self._reporting + self._outbox
-                await asyncio.sleep(RETRY_SECONDS)
+                await asyncio.sleep(self.timing.retry_seconds)
 
     async def _watch(self) -> None:
         """Watch running attempts: stop those that time out, report long ones as started.
@@ -418,12 +413,13 @@ class Worker:
         Short ones never meet it.
         """
         loop = asyncio.get_running_loop()
+        long_seconds = self.timing.long_seconds
         while True:
             if not self._running:
                 self._wake_watcher = loop.create_future()
                 await self._wake_watcher
-            await asyncio.sleep(LONG_SECONDS)
-            long_ago = loop.time() - LONG_SECONDS
+            await asyncio.sleep(long_seconds)
+            long_ago = loop.time() - long_seconds
             started: list[TaskEvent] = []
             for attempt in self._running.values():
                 if attempt.reported or attempt.began > long_ago:
@@ -457,7 +453,7 @@ class Worker:
                     strays = await self._take_up(strays)
             except StoreError as error:
                 self._complain("it can't send heartbeats", error)
-            await asyncio.sleep(self._heartbeat_seconds)
+            await asyncio.sleep(self.timing.heartbeat_seconds)
 
     async def _take_up(self, before: set[Key]) -> set[Key]:
         """Run tasks that were claimed for a whole round without this worker's knowledge.

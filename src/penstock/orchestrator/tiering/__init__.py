@@ -8,4 +8,5 @@
 - `checkpointer`: copies executions that run.
 - `hot_reader`: reads both kinds from the hot store, a portion at a time.
 - `cold_writer`: writes both kinds into the cold store.
+- `portions`: how much is moved at once.
 """

@@ -11,25 +11,18 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 
-from penstock.config import Timing
 from penstock.engine.commands import DeadLetter
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.orchestrator.tiering.hot_reader import HotReader
+from penstock.orchestrator.tiering.portions import Portions
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Lease
 from penstock.stores.tiering import Copy, HotTier, Outgoing, Summary, summary_from
 from penstock.telemetry.metrics import Metrics
 
-ENTRIES_MAX = 500
-LOOK_SECONDS = Timing().archive_seconds
-COLLECT_SECONDS = 0.1
-"""Seconds to wait for more that ends: a transaction costs more than a wait that nobody sees."""
-
 
 class Archiver:
-    """Archives the executions of one partition.
-
-    `now` is the store's clock; `look_seconds` pass at most between two looks into the outbox.
-    """
+    """Archives the executions of one partition. `now` is the store's clock."""
 
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
@@ -39,15 +32,17 @@ class Archiver:
         metrics: Metrics,
         now: Callable[[], float],
         *,
-        look_seconds: float = LOOK_SECONDS,
+        timing: OrchestratorTiming,
+        portions: Portions,
     ) -> None:
-        self._look_seconds = look_seconds
+        self._timing = timing
+        self._entries_max = portions.outbox_entries_max
         self._hot = hot
         self._cold_writer = cold_writer
         self._lease = lease
         self._metrics = metrics
         self._now = now
-        self._reader = HotReader(hot)
+        self._reader = HotReader(hot, portions)
         self._woken = asyncio.Event()
 
     def wake(self) -> None:
@@ -59,16 +54,16 @@ class Archiver:
             self._woken.clear()
             await self.drain()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self._look_seconds):
+                async with asyncio.timeout(self._timing.archive_seconds):
                     await self._woken.wait()
-                    await asyncio.sleep(COLLECT_SECONDS)
+                    await asyncio.sleep(self._timing.collect_seconds)
 
     async def drain(self) -> None:
         """Archive until the outbox is empty."""
-        while entries := await self._hot.outbox(self._lease.partition, ENTRIES_MAX):
+        while entries := await self._hot.outbox(self._lease.partition, self._entries_max):
             await self._move(entries)
-            if len(entries) < ENTRIES_MAX:
-                await asyncio.sleep(COLLECT_SECONDS)
+            if len(entries) < self._entries_max:
+                await asyncio.sleep(self._timing.collect_seconds)
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:
         dead_letters, summaries = _by_execution(entries)

@@ -8,23 +8,27 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from penstock.config import Timing
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.orchestrator.tiering.hot_reader import HotReader
+from penstock.orchestrator.tiering.portions import Portions
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.tiering import Copy, HotTier, summary_from
 from penstock.telemetry.metrics import Metrics
-
-CHECKPOINT_SECONDS = Timing().checkpoint_seconds
-PORTION = 200
 
 
 class Checkpointer:
     def __init__(
-        self, hot: HotTier, cold_writer: ColdWriter, metrics: Metrics, seconds: float | None = None
+        self,
+        hot: HotTier,
+        cold_writer: ColdWriter,
+        metrics: Metrics,
+        *,
+        timing: OrchestratorTiming,
+        portions: Portions,
     ) -> None:
-        """`seconds`: between two copies."""
-        self._seconds = seconds
-        self._reader = HotReader(hot)
+        self._seconds = timing.checkpoint_seconds
+        self._executions_max = portions.checkpoint_executions_max
+        self._reader = HotReader(hot, portions)
         self._cold_writer = cold_writer
         self._metrics = metrics
         self.dirty: set[str] = set()
@@ -35,7 +39,7 @@ class Checkpointer:
 
     async def run(self) -> None:
         while True:
-            await asyncio.sleep(CHECKPOINT_SECONDS if self._seconds is None else self._seconds)
+            await asyncio.sleep(self._seconds)
             await self.copy()
 
     async def copy(self) -> None:
@@ -46,7 +50,7 @@ class Checkpointer:
             await self._cold_writer.check()
 
         while execution_ids:
-            changes = await self._reader.read(execution_ids[:PORTION])
+            changes = await self._reader.read(execution_ids[: self._executions_max])
             execution_ids = execution_ids[len(changes) :]
             copies = _copies(changes)
             if copies:

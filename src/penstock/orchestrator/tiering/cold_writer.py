@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
-from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
+from penstock.orchestrator.tiering.portions import Portions
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.tiering import (
     ColdStoreWentBack,
@@ -26,7 +27,6 @@ from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-AWAY_SECONDS = 1.0
 STEP_SECONDS = 0.002
 TRIES = 5
 """Tries for a copy that the cold store doesn't take while it takes others.
@@ -36,8 +36,15 @@ So many failures in a row are no coincidence.
 
 
 class ColdWriter:
-    def __init__(
-        self, tiering: Tiering, owner: PartitionOwner, plans: PlanCache, metrics: Metrics
+    def __init__(  # noqa: PLR0913 -- what it is made of
+        self,
+        tiering: Tiering,
+        owner: PartitionOwner,
+        plans: PlanCache,
+        metrics: Metrics,
+        *,
+        timing: OrchestratorTiming,
+        portions: Portions,
     ) -> None:
         self._hot = tiering.hot
         self._cold = tiering.cold
@@ -45,6 +52,8 @@ class ColdWriter:
         self._lease = owner.lease
         self._plans = plans
         self._metrics = metrics
+        self._away_seconds = timing.cold_away_seconds
+        self._portion_bytes = portions.bytes_max
         self._is_away = False
 
     async def check(self) -> None:
@@ -61,7 +70,7 @@ class ColdWriter:
         """
         number = await self._covering()
         refused: set[str] = set()
-        for portion in _portions(copies):
+        for portion in _portions(copies, self._portion_bytes):
             refused |= await self._put_portion(number, portion)
         return refused
 
@@ -77,7 +86,7 @@ class ColdWriter:
                         error,
                     )
                 self._is_away = True
-                await asyncio.sleep(AWAY_SECONDS)
+                await asyncio.sleep(self._away_seconds)
             else:
                 self._is_away = False
                 if number > self._lease.cold_number:
@@ -113,7 +122,7 @@ class ColdWriter:
                         copies[0].execution_id,
                     )
                     return {copies[0].execution_id}
-                await asyncio.sleep(AWAY_SECONDS)
+                await asyncio.sleep(self._away_seconds)
         half = len(copies) // 2
         return await self._put(number, copies[:half]) | await self._put(number, copies[half:])
 
@@ -207,12 +216,12 @@ class ColdWriter:
             ) from error
 
 
-def _portions(copies: Sequence[Copy]) -> Iterator[list[Copy]]:
+def _portions(copies: Sequence[Copy], bytes_max: int) -> Iterator[list[Copy]]:
     portion: list[Copy] = []
     size = 0
     for copy in copies:
         copy_size = sum(len(change) for change in copy.changes)
-        if portion and size + copy_size > PORTION_BYTES:
+        if portion and size + copy_size > bytes_max:
             yield portion
             portion = []
             size = 0

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.orchestrator.tiering.portions import Portions
 from penstock.stores.tiering import HotTier
-
-PORTION_BYTES = 16 * 1024 * 1024
-"""The size of a portion of executions that are read or written together.
-
-Neither memory nor a transaction has to hold all of them.
-"""
-READ_EXECUTIONS_MAX = 64
 
 
 class HotReader:
     """Reads executions from the hot store, and learns on the way how many make a portion."""
 
-    def __init__(self, hot: HotTier) -> None:
+    def __init__(self, hot: HotTier, portions: Portions) -> None:
         self._hot = hot
-        self._step = READ_EXECUTIONS_MAX
+        self._portions = portions
+        self._step = portions.read_executions_max
 
     async def read(self, execution_ids: Sequence[str]) -> dict[str, list[bytes]]:
         """The changes of the first executions (at least one), as many as make a portion.
 
         Unknown ones have none.
         """
+        bytes_max = self._portions.bytes_max
         portion: dict[str, list[bytes]] = {}
         size = 0
-        while len(portion) < len(execution_ids) and size < PORTION_BYTES:
+        while len(portion) < len(execution_ids) and size < bytes_max:
             step_ids = execution_ids[len(portion) : len(portion) + self._step]
             changes = await self._hot.changes(step_ids)
 
@@ -38,8 +34,8 @@ class HotReader:
                 step_size += sum(map(len, portion[execution_id]))
             size += step_size
 
-            if step_size > PORTION_BYTES:
+            if step_size > bytes_max:
                 self._step = max(1, self._step // 2)
             else:
-                self._step = min(READ_EXECUTIONS_MAX, 2 * self._step)
+                self._step = min(self._portions.read_executions_max, 2 * self._step)
         return portion

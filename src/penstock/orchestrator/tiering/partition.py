@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from penstock.config import Timing
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering import rebuild
-from penstock.orchestrator.tiering.archiver import LOOK_SECONDS, Archiver
+from penstock.orchestrator.tiering.archiver import Archiver
 from penstock.orchestrator.tiering.checkpointer import Checkpointer
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
+from penstock.orchestrator.tiering.portions import Portions
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.plan_cache import PlanCache
-from penstock.stores.tiering import CLAIM_SECONDS, Tiering
+from penstock.stores.tiering import Tiering
 from penstock.telemetry.metrics import Metrics
-
-RENEW_SECONDS = CLAIM_SECONDS / 3
-RELEASE_SECONDS = 1.0
 
 
 class PartitionTiering:
@@ -31,24 +29,27 @@ class PartitionTiering:
         plans: PlanCache,
         metrics: Metrics,
         *,
-        timing: Timing | None = None,
+        timing: OrchestratorTiming,
     ) -> None:
         self._stores = stores
         self._tiering = tiering
         self._lease = owner.lease
         self._metrics = metrics
-        cold_writer = ColdWriter(tiering, owner, plans, metrics)
-        look_seconds = timing.archive_seconds if timing is not None else LOOK_SECONDS
+        self._timing = timing
+        self._portions = portions = Portions()
+        cold_writer = ColdWriter(tiering, owner, plans, metrics, timing=timing, portions=portions)
         self._archiver = Archiver(
             tiering.hot,
             cold_writer,
             owner.lease,
             metrics,
             stores.hot.now,
-            look_seconds=look_seconds,
+            timing=timing,
+            portions=portions,
         )
-        checkpoint_seconds = timing.checkpoint_seconds if timing is not None else None
-        self._checkpointer = Checkpointer(tiering.hot, cold_writer, metrics, checkpoint_seconds)
+        self._checkpointer = Checkpointer(
+            tiering.hot, cold_writer, metrics, timing=timing, portions=portions
+        )
         self._is_claimed = asyncio.Event()
         self._is_built = asyncio.Event()
 
@@ -57,7 +58,7 @@ class PartitionTiering:
 
         Nothing is archived or checkpointed before this: what an unbuilt store holds isn't true.
         """
-        claimed = await rebuild.claim(self._tiering, self._lease)
+        claimed = await rebuild.claim(self._tiering, self._lease, self._timing)
         self._is_claimed.set()
         restored = await rebuild.build(
             self._stores,
@@ -66,6 +67,8 @@ class PartitionTiering:
             claimed,
             known_number=known_number,
             metrics=self._metrics,
+            timing=self._timing,
+            portions=self._portions,
         )
         self._metrics.rebuilt += restored or 0  # not in one line: others count while this one waits
         self._is_built.set()
@@ -80,7 +83,7 @@ class PartitionTiering:
         partition = self._lease.partition
         term = self._lease.claim_term
         while True:
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(self._timing.claim_renew_seconds)
             with contextlib.suppress(StoreUnavailable):
                 # it may be another since: a replica took over
                 server_id = await self._tiering.hot.server_id(partition)
@@ -94,7 +97,7 @@ class PartitionTiering:
         """
         if self._is_claimed.is_set():
             with contextlib.suppress(StoreError, TimeoutError):
-                async with asyncio.timeout(RELEASE_SECONDS):
+                async with asyncio.timeout(self._timing.claim_release_seconds):
                     await self._tiering.cold.release_claim(
                         self._lease.partition, self._lease.claim_term
                     )

@@ -28,7 +28,8 @@ from penstock.engine.events import (
 )
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.engine.transitions import begin_generation
-from penstock.orchestrator.tiering.hot_reader import PORTION_BYTES
+from penstock.orchestrator.tiering.portions import Portions
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores import codec
 from penstock.stores.base import ControlRequest, Intent, Lease, Stores
 from penstock.stores.tiering import REBUILD_JUMP, Claim, Tiering, Unfinished
@@ -36,33 +37,23 @@ from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
 
-WAIT_SECONDS = 0.5
-"""Seconds between two tries to claim a partition that is run on another server, at first."""
-WAIT_SECONDS_MAX = 4.0
-BACK_OFF_SECONDS = 5.0
-"""Seconds between rebuilds of a partition on two servers.
 
-If they took turns, everything would run again each time.
-"""
-FIRST_PORTION = 50
-PORTION = 500
-LARGE_BYTES = 64 * 1024
-
-
-async def claim(tiering: Tiering, lease: Lease) -> Claim:
+async def claim(tiering: Tiering, lease: Lease, timing: OrchestratorTiming) -> Claim:
     """Claim the partition in the cold store: its next term.
 
     Waits until no owner on another server of the hot store lives any more.
     """
     partition = lease.partition
-    seconds = WAIT_SECONDS
+    is_first = True
+    seconds = timing.claim_wait_seconds
     while True:
         server_id = await tiering.hot.server_id(partition)
         claimed = await tiering.cold.claim(partition, lease.owner, server_id)
         if claimed is not None:
             lease.claim_term = claimed.term
             return claimed
-        if seconds == WAIT_SECONDS:
+        if is_first:
+            is_first = False
             log.warning(
                 "partition %d is run by somebody on another Redis server than this one (%s): "
                 "are there two masters? "
@@ -71,7 +62,7 @@ async def claim(tiering: Tiering, lease: Lease) -> Claim:
                 server_id,
             )
         await asyncio.sleep(seconds)
-        seconds = min(2 * seconds, WAIT_SECONDS_MAX)
+        seconds = min(2 * seconds, timing.claim_wait_seconds_max)
 
 
 async def build(  # noqa: PLR0913 -- what it is decided by
@@ -82,6 +73,8 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     *,
     known_number: int = 0,
     metrics: Metrics | None = None,
+    timing: OrchestratorTiming,
+    portions: Portions,
 ) -> int | None:
     """Rebuild the partition if it has to be.
 
@@ -97,7 +90,7 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     built = await tiering.hot.built(lease)
     if built == store_id and lease.commit_number >= known_number:
         if claimed_number < lease.cold_number:
-            await _follow_cold_store_back(stores, tiering, lease, claimed_number, metrics)
+            await _follow_cold_store_back(stores, tiering, lease, claimed_number, metrics, portions)
         return None
 
     if built == store_id:
@@ -108,14 +101,15 @@ async def build(  # noqa: PLR0913 -- what it is decided by
             lease.commit_number,
         )
         if claimed.seconds_since_rebuild is not None:
-            await asyncio.sleep(max(0.0, BACK_OFF_SECONDS - claimed.seconds_since_rebuild))
+            pause = timing.rebuild_pause_seconds - claimed.seconds_since_rebuild
+            await asyncio.sleep(max(0.0, pause))
 
     number = max(known_number, lease.commit_number) + REBUILD_JUMP
     # recorded before anything is wiped, so that a later owner notices a rebuild that was broken off
     # or undone
     generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, number)
     await tiering.hot.wipe(lease)
-    restored = await _restore(stores, tiering, lease, generation)
+    restored = await _restore(stores, tiering, lease, generation, portions)
     metrics.rebuilds += 1
     await tiering.hot.mark_built(lease, store_id, number)
     lease.commit_number = number
@@ -129,8 +123,13 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     return restored
 
 
-async def _follow_cold_store_back(
-    stores: Stores, tiering: Tiering, lease: Lease, commit_number: int, metrics: Metrics
+async def _follow_cold_store_back(  # noqa: PLR0913, PLR0917 -- what it is decided by
+    stores: Stores,
+    tiering: Tiering,
+    lease: Lease,
+    commit_number: int,
+    metrics: Metrics,
+    portions: Portions,
 ) -> None:
     """Follow a cold store that was put back to an older copy, with this commit number.
 
@@ -149,7 +148,7 @@ async def _follow_cold_store_back(
     )
     metrics.cold_store_went_back += 1
     generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, commit_number)
-    restored = await _restore(stores, tiering, lease, generation, only_unknown=True)
+    restored = await _restore(stores, tiering, lease, generation, portions, only_unknown=True)
     if restored:
         log.error(
             "partition %d: %d executions run again from older checkpoints", partition, restored
@@ -160,8 +159,14 @@ async def _follow_cold_store_back(
     lease.cold_number = lease.commit_number
 
 
-async def _restore(
-    stores: Stores, tiering: Tiering, lease: Lease, generation: int, *, only_unknown: bool = False
+async def _restore(  # noqa: PLR0913 -- what it is decided by
+    stores: Stores,
+    tiering: Tiering,
+    lease: Lease,
+    generation: int,
+    portions: Portions,
+    *,
+    only_unknown: bool = False,
 ) -> int:
     """Put unfinished executions into the hot store.
 
@@ -170,15 +175,17 @@ async def _restore(
     control_requests = await stores.cold.control_requests(lease.partition)
     restored = 0
     after = ""
-    count = FIRST_PORTION
+    count = portions.rebuild_executions_first
     while portion := await tiering.cold.unfinished(lease.partition, after, count):
         after = portion[-1].execution_id
-        is_large = sum(map(_size, portion)) > PORTION_BYTES
-        count = max(1, count // 2) if is_large else min(PORTION, 2 * count)
+        is_large = sum(map(_size, portion)) > portions.bytes_max
+        count = max(1, count // 2) if is_large else min(portions.rebuild_executions_max, 2 * count)
         if only_unknown:  # those without a copy are found by the reconciler, which starts them
             portion = await _unknown_copies(stores, portion)
 
-        going_on = await _from_checkpoints(portion, generation, stores.hot.now())
+        going_on = await _from_checkpoints(
+            portion, generation, stores.hot.now(), portions.large_bytes
+        )
         without_checkpoint = [
             unfinished.execution_id
             for unfinished in portion
@@ -240,7 +247,7 @@ def _size(unfinished: Unfinished) -> int:
 
 
 async def _from_checkpoints(
-    portion: Sequence[Unfinished], generation: int, now: float
+    portion: Sequence[Unfinished], generation: int, now: float, large_bytes: int
 ) -> dict[str, bytes]:
     """Executions from their checkpoints, each as one change in the new generation.
 
@@ -257,7 +264,7 @@ async def _from_checkpoints(
                 "the checkpoint of execution %s can't be read; it begins again",
                 unfinished.execution_id,
             )
-        if _size(unfinished) > LARGE_BYTES:
+        if _size(unfinished) > large_bytes:
             await asyncio.sleep(0)  # the lease has to be renewed meanwhile
     return executions
 

@@ -11,6 +11,7 @@ import socket
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -31,22 +32,10 @@ Values = Sequence[Any] | Mapping[str, Any]
 NUMBER_MAX = 2**63 - 1
 """A number that is greater than this is greater than any in the database."""
 CONNECTIONS = 8
-IDLE_SECONDS = 30.0
-"""How long an idle connection stays open: the server has few, and workers rarely use theirs."""
 TRIES = 3
 """How often a repeatable call is made, on connections that break."""
-CALL_SECONDS = 4.0
-"""The time limit of a call, with the wait for a free connection.
-
-Nothing else notices a server that is silent behind a connection that stays open.
-"""
 SLOW_SECONDS = 30.0
 """The time limit of calls that read or write much, and for which nobody waits in a hurry."""
-CONNECT_SECONDS = 3.0
-CANCEL_SECONDS = 1.0
-"""How long a cancelled call tries to tell the server so, before its connection is cut."""
-PROBE_SECONDS = 1.0
-"""How often a silent server is asked whether it is back. Other calls are refused meanwhile."""
 DEFAULTS = {
     "application_name": "penstock",
     "connect_timeout": "3",
@@ -66,6 +55,24 @@ PREPARE = """
       set_config('random_page_cost', '1.1', false),
       set_config('idle_in_transaction_session_timeout', '30s', false)
 """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatabaseTiming:
+    call_seconds: float = 4.0
+    """The time limit of a call, with the wait for a free connection.
+
+    Nothing else notices a server that is silent behind a connection that stays open.
+    """
+    cancel_seconds: float = 1.0
+    """How long a cancelled call tries to tell the server so, before its connection is cut."""
+    connect_seconds: float = 3.0
+    """How long a silent server has to answer a new connection."""
+    probe_seconds: float = 1.0
+    """How often a silent server is asked whether it is back. Other calls are refused meanwhile."""
+    idle_seconds: float = 30.0
+    """How long an idle connection stays open: the server has few, and workers rarely use theirs.
+    """
 
 
 def conninfo(database_url: str) -> str:
@@ -89,13 +96,16 @@ def conninfo(database_url: str) -> str:
 class HastyConnection(AsyncConnection[Row]):
     """A connection whose cancelled calls end within a second or so, even on a silent server."""
 
-    async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109 -- psycopg's own
+    cancel_seconds: float
+    """Set by whoever has opened it."""
+
+    async def cancel_safe(self, *, timeout: float = 30.0) -> None:  # noqa: ASYNC109 -- psycopg's own
         """Cancel the running statement; psycopg calls this when a call is cancelled.
 
         Without this method it waits ten seconds for a silent server.
         """
-        asyncio.get_running_loop().call_later(CANCEL_SECONDS, _hang_up, self)
-        await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
+        asyncio.get_running_loop().call_later(self.cancel_seconds, _hang_up, self)
+        await super().cancel_safe(timeout=min(timeout, self.cancel_seconds))
 
 
 def _hang_up(connection: Connection) -> None:
@@ -110,6 +120,8 @@ def _hang_up(connection: Connection) -> None:
 
 class Database:
     def __init__(self, database_url: str) -> None:
+        self.timing = DatabaseTiming()
+        """Looked at in each call, so that it can be set before the first one."""
         self._conninfo = conninfo(database_url)
         self.where = hide_password(database_url)
         self._idle: deque[tuple[Connection, float]] = deque()
@@ -141,11 +153,12 @@ class Database:
         """
         if self._is_silent:
             raise StoreUnavailable(f"{self.where} doesn't answer")
-        timeout_seconds = CALL_SECONDS if seconds is None else seconds
+        call_seconds = self.timing.call_seconds
+        timeout_seconds = call_seconds if seconds is None else seconds
         cancelled = _times_cancelled()
         broken = False
         limit = asyncio.timeout(timeout_seconds)
-        doubt = asyncio.get_running_loop().call_later(CALL_SECONDS, self._doubt)
+        doubt = asyncio.get_running_loop().call_later(call_seconds, self._doubt)
         try:
             async with limit, self._room:
                 connection = await self._take()
@@ -199,7 +212,7 @@ class Database:
             self._is_silent = True
             for connection in self._in_use:
                 _hang_up(connection)
-            await asyncio.sleep(PROBE_SECONDS)
+            await asyncio.sleep(self.timing.probe_seconds)
         if self._is_silent:
             log.warning("%s answers again", self.where)
         self._is_silent = False
@@ -207,7 +220,7 @@ class Database:
 
     async def _answers(self) -> bool:
         try:
-            async with asyncio.timeout(CONNECT_SECONDS):
+            async with asyncio.timeout(self.timing.connect_seconds):
                 connection = await self._connect()
                 await connection.close()
         except (TimeoutError, psycopg.Error):
@@ -271,6 +284,7 @@ class Database:
 
     async def _connect(self) -> Connection:
         connection = await HastyConnection.connect(self._conninfo, autocommit=True)
+        connection.cancel_seconds = self.timing.cancel_seconds
         try:
             await connection.execute(PREPARE)
         except BaseException:
@@ -289,14 +303,15 @@ class Database:
     def _prune(self) -> None:
         """Close connections that have been idle for long, and schedule the next call of this."""
         loop = asyncio.get_running_loop()
-        while self._idle and loop.time() - self._idle[0][1] >= IDLE_SECONDS:
+        idle_seconds = self.timing.idle_seconds
+        while self._idle and loop.time() - self._idle[0][1] >= idle_seconds:
             connection, _ = self._idle.popleft()
             connection.pgconn.finish()  # what `close` does, and without a wait
 
         self._pruning = None
         if self._idle:
             idle_since = self._idle[0][1]
-            self._pruning = loop.call_at(idle_since + IDLE_SECONDS, self._prune)
+            self._pruning = loop.call_at(idle_since + idle_seconds, self._prune)
 
 
 def _times_cancelled() -> int:
