@@ -5,7 +5,7 @@ It can fall silent without hanging up, and can lead to another server.
 with TcpProxy(server.url) as proxy:
     plant.start("api", DATABASE=proxy.url)
     proxy.is_silent = True          # what is sent from now on goes nowhere; connections stay open
-    proxy.is_deaf = True            # nothing is read from now on, so senders wait
+    proxy.reads.clear()             # nothing is read from now on, so senders wait; until reads.set()
     proxy.lead_to(other.url)        # those that are open are cut, new ones lead there
 """
 
@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-import time
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
@@ -27,7 +26,8 @@ class TcpProxy:
         self._url = urlsplit(url)
         self._target = (self._url.hostname or "", self._url.port or 0)
         self.is_silent = False
-        self.is_deaf = False
+        self.reads = threading.Event()
+        self.reads.set()
         self.accepted = 0
         self._is_closed = False
         self._open: set[socket.socket] = set()
@@ -89,8 +89,7 @@ class TcpProxy:
         with contextlib.suppress(OSError):
             source.settimeout(LOOK_SECONDS)
             while not self._is_closed:
-                if self.is_deaf:
-                    time.sleep(LOOK_SECONDS)
+                if not self.reads.wait(LOOK_SECONDS):
                     continue
                 try:
                     data = source.recv(READ_BYTES)

@@ -262,14 +262,14 @@ def test_a_large_call_to_a_server_that_stops_reading_is_given_up_or_cancelled() 
 
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         await store.started(0)
-        proxy.is_deaf = True
+        proxy.reads.clear()
         values = (b"x" * 30_000_000,)
         with pytest.raises(StoreUnavailable, match="hasn't answered for"):
             await store.database.change("SELECT %s::bytea", values, seconds=0.2)
 
-        proxy.is_deaf = False
+        proxy.reads.set()
         await store.started(0)
-        proxy.is_deaf = True
+        proxy.reads.clear()
         sending = asyncio.create_task(store.database.change("SELECT %s::bytea", values))
         await until(lambda: store.database._in_use, "it is under way")
         await let_others_run()
