@@ -5,7 +5,7 @@ It can fall silent without hanging up, and can lead to another server.
 with TcpProxy(server.url) as proxy:
     plant.start("api", DATABASE=proxy.url)
     proxy.is_silent = True          # what is sent from now on goes nowhere; connections stay open
-    proxy.reads.clear()             # nothing is read from now on, so senders wait; until reads.set()
+    proxy.reads.clear()             # nothing is read until reads.set(), so senders wait
     proxy.lead_to(other.url)        # those that are open are cut, new ones lead there
 """
 
