@@ -62,6 +62,11 @@ RETIRED_FORMS = {
     r"[A-Z0-9_]+_MOST": "X_MAX",
 }
 
+TIME_CONSTANT = re.compile(r"(?P<module>penstock\..+)\.(?P<name>[A-Z0-9_]*SECONDS(_MAX|_MIN)?)")
+PATCHING_CALLS = frozenset({"setattr", "object", "patch"})
+PATCHED_TIMES_LEFT = frozenset({"LEARN_SECONDS"})
+"""Constants that tests still patch; `Plans` is to get its time passed."""
+
 MARKER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BLANKET_IGNORE = re.compile(r"type:\s*ignore(?!\[)")
 FENCE = re.compile(r"^\s*(```|~~~)")
@@ -306,6 +311,39 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
+def patched_times(file: SourceFile) -> Iterator[str]:
+    """Times of Penstock that a test replaces in a module, where all other tests would see them."""
+    for line, name in replaced_names(file):
+        constant = TIME_CONSTANT.fullmatch(name)
+        if constant is not None and constant["name"] not in PATCHED_TIMES_LEFT:
+            yield file.at(line, f"patches {name}; pass a timing of that layer instead")
+
+
+def replaced_names(file: SourceFile) -> Iterator[tuple[int, str]]:
+    """Full names that the file assigns to, or has a patching call assign to."""
+    for node in file.nodes:
+        if isinstance(node, ast.Attribute) and is_assigned(node):
+            yield node.lineno, file.dotted(node)
+        elif isinstance(node, ast.Call) and last_name(node.func) in PATCHING_CALLS:
+            match [text_of(argument) for argument in node.args[:2]]:
+                case [str() as name, *_]:
+                    yield node.lineno, name
+                case [None, str() as name]:
+                    yield node.lineno, f"{file.dotted(node.args[0])}.{name}"
+
+
+def last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def text_of(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return None
+
+
 @cache
 def files(suffix: str, *folders: str) -> list[SourceFile]:
     found = []
@@ -352,6 +390,7 @@ CHECKED: dict[Check, Callable[[], list[SourceFile]]] = {
     broken_links: markdown,
     foreign_state_changes: source,
     retired_words: all_python,
+    patched_times: under_tests,
 }
 """Each check, and the files that it is for."""
 
@@ -437,6 +476,22 @@ CAUGHT: list[tuple[Check, str, str]] = [
     (retired_words, "src/penstock/a.py", "self._tenures = tenure = 1"),
     (retired_words, "src/penstock/a.py", "MOST_BYTES = 1"),
     (retired_words, "tests/a.py", "BYTES_MOST = 1"),
+    (
+        patched_times,
+        "tests/a.py",
+        "from penstock.worker import runtime\nmonkeypatch.setattr(runtime, 'RETRY_SECONDS', 0.0)",
+    ),
+    (
+        patched_times,
+        "tests/a.py",
+        "import penstock.worker.runtime as module\nmodule.WAIT_SECONDS_MAX = 0.0",
+    ),
+    (patched_times, "tests/a.py", "patch.setattr('penstock.api.events.SECONDS', 0.0)"),
+    (
+        patched_times,
+        "tests/a.py",
+        "from penstock.api import events\nwith patch.object(events, 'WAIT_SECONDS', 0.0): ...",
+    ),
 ]
 
 ALLOWED: list[tuple[Check, str, str]] = [
@@ -468,6 +523,13 @@ ALLOWED: list[tuple[Check, str, str]] = [
     (foreign_state_changes, "src/penstock/cli/a.py", "row.state = state"),
     (retired_words, "src/penstock/a.py", "BYTES_MAX = 1\nbooked = most_common = 1"),
     (retired_words, "tests/a.py", "def test_the_last_wish_counts(): ..."),
+    (
+        patched_times,
+        "tests/a.py",
+        "from penstock.api import failures\nmonkeypatch.setattr(failures, 'BATCH', 2)",
+    ),
+    (patched_times, "tests/a.py", "monkeypatch.setattr(desk.stores.blobs, 'get', slow)"),
+    (patched_times, "tests/a.py", "WAIT_SECONDS = 1\nsetattr(waiting, 'WAIT_SECONDS', 2)"),
     (
         broken_links,
         "CONTRIBUTING.md",
