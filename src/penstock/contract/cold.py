@@ -2,7 +2,15 @@
 
 import pytest
 
-from penstock.contract.facts import Owner, begin, ended, new_execution_ids, new_intent, submitted
+from penstock.contract.facts import (
+    Owner,
+    begin,
+    ended,
+    new_execution_ids,
+    new_intent,
+    started,
+    submitted,
+)
 from penstock.engine.events import Blob, TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
@@ -52,6 +60,34 @@ async def test_everything_in_an_intent_is_kept(stores: Stores) -> None:
     for intent in intents:
         for _ in range(2):
             assert await stores.cold.intent(intent.record.execution_id) == intent
+
+
+async def test_an_intent_is_the_readers_own_and_can_be_read_again(stores: Stores) -> None:
+    cold = stores.cold
+    execution_ids = new_execution_ids(stores)
+    recorded = next(execution_ids)
+    triggered = next(execution_ids)
+    labels = {"team": "a"}
+    intent = new_intent(recorded, labels=dict(labels))
+    await cold.record_intents([intent, new_intent(triggered, waits=True, labels=dict(labels))])
+    await cold.trigger(triggered, None, {"a": {"x": 1}})
+    intent.record.labels["team"] = "changed by whoever submitted it"
+
+    for execution_id in (recorded, triggered):
+        for _ in range(3):
+            read = await cold.intent(execution_id)
+            assert read is not None
+            assert read.record.state == ExecutionState.PENDING
+            assert read.record.labels == labels
+            read.record.state = ExecutionState.RUNNING
+            read.record.labels["team"] = "changed by an earlier reader"
+
+    assert sorted(await cold.started(0)) == sorted([recorded, triggered])
+    owner = await Owner.of(stores)
+    await owner.commit(started(recorded))
+    read = await cold.intent(recorded)
+    assert read is not None
+    assert read.record.labels == labels
 
 
 async def test_a_look_at_the_intent_of_one_that_has_begun_or_ended_changes_nothing(

@@ -25,7 +25,7 @@ from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
 from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
 from penstock.stores.sqlite import searching
-from penstock.stores.sqlite.hot import SqliteHotStore
+from penstock.stores.sqlite.hot import IntentColumns, SqliteHotStore
 from penstock.stores.sqlite.intents import Row, record_intents
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import NUMBER_MAX, SHOULD_RUN, UNKNOWABLE, Reader
@@ -62,8 +62,6 @@ class SqliteExecutions:
         self._writer = writer
         self._reader = reader
         self._searcher = searcher
-        self._fresh: dict[str, Intent] = {}
-        """Intents that were recorded here and are about to begin: the owner needn't read them."""
         self._numbers = Numbers(reader)
 
     async def record_intents(
@@ -78,7 +76,8 @@ class SqliteExecutions:
             self._numbers.lead_written(lead)
         for execution_id, row, intent in zip(ids, rows, intents, strict=True):
             if execution_id == row[1] and not intent.waits:
-                self._begin(execution_id, row[0], intent)
+                n, _, _, _, _, _, retry_of, _, record, rest = row
+                self._hot.note_recorded(execution_id, n, (record, rest, retry_of))
         return ids
 
     async def key_use(self, scope: str, key: str) -> KeyUse | None:
@@ -110,27 +109,25 @@ class SqliteExecutions:
             _encode_rest(intent),
         )
 
-    def _begin(self, execution_id: str, n: int, intent: Intent) -> None:
-        self._hot.number(execution_id, n)
-        self._fresh[execution_id] = intent
-
     async def trigger(
         self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        def write(connection: sqlite3.Connection) -> tuple[int, Intent]:
-            n, state, *stored = _select(connection, SELECT_INTENT, execution_id) or (0, None)
+        def write(connection: sqlite3.Connection) -> tuple[int, IntentColumns]:
+            row = _select(connection, SELECT_INTENT, execution_id) or (0, None, b"", None, None)
+            n, state, submitted, rest, retry_of = row
             check_triggerable(execution_id, state, waits=state == WAITS)
 
-            intent = _decode_intent(*stored)
+            record = codec.decode_record(submitted)
             if input_ is not None:
-                intent.record.input = input_
-            intent.record.overrides.update(overrides)
-            values = (SHOULD_START, codec.encode(intent.record), n)
+                record.input = input_
+            record.overrides.update(overrides)
+            triggered = codec.encode(record)
+            values = (SHOULD_START, triggered, n)
             connection.execute("UPDATE executions SET state = ?, intent = ? WHERE n = ?", values)
-            return n, intent
+            return n, (triggered, rest, retry_of)
 
         n, intent = await self._writer.submit(write)
-        self._begin(execution_id, n, intent)
+        self._hot.note_recorded(execution_id, n, intent)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         """Record a control request, in the column `wish`."""
@@ -163,8 +160,9 @@ class SqliteExecutions:
         return executions[execution_id][0] if executions else None
 
     async def intent(self, execution_id: str) -> Intent | None:
-        if execution_id in self._fresh:
-            return self._fresh.pop(execution_id)
+        unbegun = self._hot.unbegun_intent(execution_id)
+        if unbegun is not None:
+            return _decode_intent(*unbegun)
         rows = await self._reader.rows(SELECT_INTENT, (execution_id,))
         if not rows:
             return None

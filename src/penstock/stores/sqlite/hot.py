@@ -36,6 +36,9 @@ RECENT_COMMITS = 16
 SMALL_BYTES = 8192
 TASK_ENDS = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
 
+IntentColumns = tuple[bytes, bytes | None, str | None]
+"""The columns `intent`, `rest` and `retry_of` of an execution's row."""
+
 
 def _steady_seconds() -> float:
     """Seconds on a clock that nobody can set.
@@ -65,8 +68,8 @@ class SqliteHotStore:
         """Numbers that this store gave to active executions, by execution id."""
         self._recent: deque[str] = deque(maxlen=RECENT_COMMITS)
         """Executions of the last commits: those that only wait don't make the store busy."""
-        self._untouched: set[str] = set()
-        """Executions that were created here and have no changes yet: they needn't be read."""
+        self._unbegun: dict[str, IntentColumns] = {}
+        """What was recorded here of executions that have no changes yet: it needn't be read."""
         self.queue = SqliteTaskQueue(self, claims)
         for execution_id, wake_at in reader.timers():
             self._set_timer(execution_id, wake_at)
@@ -117,7 +120,7 @@ class SqliteHotStore:
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
         maybe_stored = [
-            execution_id for execution_id in execution_ids if execution_id not in self._untouched
+            execution_id for execution_id in execution_ids if execution_id not in self._unbegun
         ]
         if not maybe_stored:
             return {}
@@ -130,10 +133,14 @@ class SqliteHotStore:
                 executions[execution_id] = stored
         return executions
 
-    def number(self, execution_id: str, n: int) -> None:
-        """Note that an execution that is about to begin has the number `n`."""
+    def note_recorded(self, execution_id: str, n: int, intent: IntentColumns) -> None:
+        """Note what was recorded of an execution that is about to begin, and its number `n`."""
         self._numbers[execution_id] = n
-        self._untouched.add(execution_id)
+        self._unbegun[execution_id] = intent
+
+    def unbegun_intent(self, execution_id: str) -> IntentColumns | None:
+        """The intent of an execution that was recorded here and has no changes yet."""
+        return self._unbegun.get(execution_id)
 
     async def commit(self, plan: CommitPlan) -> None:
         self._check(plan)
@@ -173,8 +180,9 @@ class SqliteHotStore:
 
     def _rows(self, plan: CommitPlan) -> list[tuple[int, bytes]]:
         numbers = self._numbers
-        if self._untouched:
-            self._untouched.difference_update([execution_id for execution_id, _ in plan.changes])
+        if self._unbegun:
+            for execution_id, _ in plan.changes:
+                self._unbegun.pop(execution_id, None)
         return [(numbers[execution_id], change) for execution_id, change in plan.changes]
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
