@@ -109,7 +109,7 @@ class Scaled:
 
         That happens once, and isn't what is measured.
         """
-        unheard = "SELECT count(*) FROM executions WHERE state = 'RUNNING' AND generation = 0"
+        unheard = "SELECT count(*) FROM executions WHERE phase = 'started' AND state = 'PENDING'"
         await until(lambda: self._none(unheard))
         await self._bench.stores.cold.database.change("VACUUM ANALYZE executions")
 

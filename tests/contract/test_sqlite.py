@@ -39,7 +39,7 @@ from penstock.stores.records import (
 )
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores, preparing
 from penstock.stores.sqlite.lock import LockFile
-from penstock.stores.sqlite.purging import purge
+from tests.contract.upgrading import make_file_of_schema_3
 
 HOLDER = """
 import sys
@@ -293,23 +293,14 @@ def test_a_store_of_another_schema_is_refused_and_left_as_it_is(tmp_path: Path) 
 
 def test_a_file_of_the_schema_before_is_brought_up_to_date_once(tmp_path: Path) -> None:
     path, gpu = tmp_path / "store.db", HandlerDefaults(queue="gpu")
-
-    async def fill(stores: SqliteStores) -> None:
-        await stores.cold.record_intents([new_intent("e1")])
-        await stores.cold.remember_handlers({"old": gpu})
+    make_file_of_schema_3(path)
 
     async def read(stores: SqliteStores) -> None:
-        assert await stores.cold.started(0) == ["e1"]
         handlers = await stores.cold.known_handlers()
         assert handlers["old"] == HandlerDefaults()  # what it asked for wasn't kept then
         await stores.cold.remember_handlers({"new": gpu})
         assert await stores.cold.known_handlers() == {**handlers, "new": gpu}
 
-    _in_turn(path, fill)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE handlers DROP COLUMN defaults")
-        connection.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
-    assert purge(path, 0.0).executions == 0
     _in_turn(path, read, read)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [

@@ -30,6 +30,7 @@ from typing import Any
 from penstock.contract.facts import begin, new_intent
 from penstock.errors import StoreUnavailable
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores
+from tests.contract.upgrading import make_file_of_schema_3
 
 CALLS = (
     "open",
@@ -86,11 +87,12 @@ def make_killed(path: Path) -> None:
 
 
 def make_old(path: Path) -> None:
-    """Of the schema before."""
-    make_closed(path)
+    """Of the schema before the last one."""
+    make_file_of_schema_3(path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE handlers DROP COLUMN defaults")
-        connection.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
+        for name, execution_id in zip(("unbegun", "running", "paused"), BEFORE, strict=True):
+            rename = "UPDATE executions SET id = ? WHERE id = ?"
+            connection.execute(rename, (execution_id, name))
 
 
 def make_damaged(path: Path) -> None:

@@ -191,7 +191,7 @@ async def _cancel_strays(client: Client) -> None:
     The response was cut off.
     """
     rows = await client.stores.cold.database.rows(
-        "SELECT id FROM executions WHERE state = 'PENDING'", ()
+        "SELECT id FROM executions WHERE phase = 'waiting'", ()
     )
     for (name,) in rows:
         if name not in client.accepted:

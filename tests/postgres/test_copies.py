@@ -13,7 +13,7 @@ from penstock.engine.commands import AttemptFailure, DeadLetter
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, Fenced
-from penstock.stores.postgres import copying
+from penstock.stores.postgres import copying, searching
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.records import DeadLetterSearch, Search
 from penstock.stores.tiering import REBUILD_JUMP, ColdStoreWentBack, Copy, Written
@@ -59,6 +59,39 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
         plan = "\n".join(row[0] for row in await cursor.fetchall())
     assert "by_id" in plan, plan
     assert "by_state" not in plan, plan  # that would read all that is active, for each batch
+
+
+@with_store
+async def test_a_search_reads_from_indexes_in_order_and_without_rows_of_other_workflows(
+    store: PostgresColdStore,
+) -> None:
+    names = [f"e{number}" for number in range(2000)]
+    waiting = [f"w{number}" for number in range(500)]
+    await store.record_intents([new_intent(name) for name in names])
+    await store.record_intents([new_intent(name, waits=True) for name in waiting])
+    await store.put_copies(0, 1, [copy_of(name, COMPLETED, 3) for name in names[:1900]])
+    await store.put_copies(0, 2, [copy_of(name, PAUSED, 2) for name in names[1950:]])
+    await store.database.change("ANALYZE executions")
+
+    async def plan_of(search: Search) -> str:
+        query = searching.statement_of(search)
+        assert query is not None
+        rows = await store.database.rows("EXPLAIN (COSTS OFF) " + query[0], query[1], prepare=False)
+        return "\n".join(row[0] for row in rows)
+
+    for state in ("PAUSED", "COMPLETED", "FAILED"):
+        plan = await plan_of(Search(workflow="other", states=(state,)))
+        assert "by_workflow" in plan, plan
+        assert "by_state" not in plan, plan
+        assert "Sort" not in plan, plan
+    # those that wait and those that are about to begin
+    plan = await plan_of(Search(workflow="other", states=("PENDING",)))
+    assert "by_workflow" in plan, plan
+    assert "by_state" in plan, plan
+    for state in ("RUNNING", "COMPLETED"):
+        plan = await plan_of(Search(states=(state,)))
+        assert "by_state" in plan, plan
+        assert "Sort" not in plan, plan
 
 
 @with_store

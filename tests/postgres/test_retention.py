@@ -56,7 +56,12 @@ async def test_what_ended_before_goes_with_all_that_belongs_to_it(store: Postgre
     assert await store.dead_letters(DeadLetterSearch(closed=True)) == []
     assert [await store.execution(name) for name in ("old", "failed")] == [None, None]
     async with store.database.connection() as connection:
-        for table, expected in (("archives", 2), ("labels", 6), ("letters", 0), ("executions", 3)):
+        for table, expected in (
+            ("archives", 2),
+            ("labels", 6),
+            ("dead_letters", 0),
+            ("executions", 3),
+        ):
             cursor = await connection.execute(f"SELECT count(*) FROM {table}".encode())  # noqa: S608 -- ours
             assert await cursor.fetchone() == (expected,), table
     assert await purge(store, BEFORE) == Purged()
@@ -233,7 +238,7 @@ WAITING_FOR_A_LOCK = (
 async def test_what_is_triggered_while_it_is_about_to_go_stays(store: PostgresColdStore) -> None:
     await store.record_intents([new_intent("waits", created_at=OLD, waits=True)])
     async with store.database.transaction() as connection:
-        await connection.execute("UPDATE executions SET state = 'RUNNING' WHERE id = 'waits'")
+        await connection.execute("UPDATE executions SET phase = 'started' WHERE id = 'waits'")
         purging = asyncio.create_task(purge(store, BEFORE))
 
         async def is_blocked() -> bool:

@@ -8,6 +8,7 @@ The protocols, and what all stores share:
 - `commit_plan`: what a batch decided, as the lists that a store writes.
 - `codec`: how things are encoded.
 - `partial`: parts of a stored change, read without decoding the rest.
+- `phases`: what a cold store goes by, beside the state that users see.
 - `records`: what cold stores keep beside executions, and how they are searched.
 - `matching`: what the filters of a search mean.
 - `idempotency`: idempotency keys.

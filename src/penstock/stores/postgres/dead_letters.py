@@ -12,14 +12,12 @@ from penstock.stores.postgres.texts import escaped
 from penstock.stores.records import Closed, DeadLetterRow, DeadLetterSearch
 
 SELECT_DEAD_LETTER = """
-    SELECT letters.id, letter, workflow, version, closed, closed_at, retried_as
-    FROM letters JOIN executions USING (n)
+    SELECT dead_letters.id, dead_letter, workflow, version, closed, closed_at, retried_as
+    FROM dead_letters JOIN executions USING (n)
 """
 
 
 class PostgresDeadLetters:
-    """Dead letters in the table `letters`."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -27,7 +25,7 @@ class PostgresDeadLetters:
         conditions = list(_conditions(search))
         where = " AND ".join(text for text, _ in conditions) or "true"
         values = chain.from_iterable(condition_values for _, condition_values in conditions)
-        statement = f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT %s"
+        statement = f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY dead_letters.id DESC LIMIT %s"
         rows = await self._database.rows(
             statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS
         )
@@ -35,7 +33,7 @@ class PostgresDeadLetters:
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
         rows = await self._database.rows(
-            f"{SELECT_DEAD_LETTER} WHERE letters.id = %s", (dead_letter_id,)
+            f"{SELECT_DEAD_LETTER} WHERE dead_letters.id = %s", (dead_letter_id,)
         )
         return _decode_row(*rows[0]) if rows else None
 
@@ -46,7 +44,7 @@ class PostgresDeadLetters:
             dead_letter_id for dead_letter_id in ids if 0 < dead_letter_id <= NUMBER_MAX
         ]
         statement = (
-            "UPDATE letters SET closed = %s, closed_at = %s, retried_as = %s "
+            "UPDATE dead_letters SET closed = %s, closed_at = %s, retried_as = %s "
             "WHERE id = ANY(%s::bigint[]) AND closed IS NULL"
         )
         return await self._database.change(statement, (how, now, retried_as, storable_ids))
@@ -57,13 +55,13 @@ def _conditions(search: DeadLetterSearch) -> Iterable[tuple[str, tuple[Any, ...]
         "workflow = %s": search.workflow,
         "handler = %s": _escaped(search.handler),
         "category = %s": _escaped(search.category),
-        "letters.n = (SELECT n FROM executions WHERE id = %s)": search.execution_id,
+        "dead_letters.n = (SELECT n FROM executions WHERE id = %s)": search.execution_id,
     }
     for text, value in wanted.items():
         if value is not None:
             yield text, (value,)
     if search.before is not None:
-        yield "letters.id < %s", (min(search.before, NUMBER_MAX),)
+        yield "dead_letters.id < %s", (min(search.before, NUMBER_MAX),)
     if not search.closed:
         yield "closed IS NULL", ()
 

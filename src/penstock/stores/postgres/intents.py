@@ -11,6 +11,7 @@ from penstock.engine.states import ExecutionState
 from penstock.stores import codec, idempotency
 from penstock.stores.base import Intent, ReusedOutput, partition_of
 from penstock.stores.idempotency import Key, KeyUse
+from penstock.stores.phases import Phase
 from penstock.stores.postgres.audit_log import write_lines
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
 from penstock.stores.postgres.searching import label_digest
@@ -18,10 +19,9 @@ from penstock.stores.postgres.texts import digest
 from penstock.stores.records import AuditLine
 
 MANY = 500
-WAITS = str(ExecutionState.PENDING)
-SHOULD_START = str(ExecutionState.RUNNING)
+PENDING = str(ExecutionState.PENDING)
 COLUMNS = """
-    id, partition, workflow, version, state, created_at, retry_of, labels, intent, rest,
+    id, partition, workflow, version, phase, state, created_at, retry_of, labels, intent, rest,
     generation, revision
 """
 TYPES = (
@@ -29,6 +29,7 @@ TYPES = (
     "int4",
     "text",
     "int4",
+    "text",
     "text",
     "float8",
     "text",
@@ -169,7 +170,8 @@ def _intent_row(intent: Intent, partition: int) -> Row:
         partition,
         record.workflow,
         record.version,
-        WAITS if intent.waits else SHOULD_START,
+        str(Phase.WAITING if intent.waits else Phase.STARTED),
+        PENDING,
         record.created_at,
         intent.retry_of,
         labels,

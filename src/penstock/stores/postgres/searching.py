@@ -9,7 +9,6 @@ applied row by row.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain
 from typing import Any
 
 import msgspec
@@ -17,22 +16,25 @@ import msgspec
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.stores.matching import label_text, lowered
+from penstock.stores.phases import PHASES, Phase
 from penstock.stores.postgres.database import NUMBER_MAX, Row
 from penstock.stores.postgres.texts import digest, unescaped
 from penstock.stores.records import ExecutionRow, Search
 
-PENDING = str(ExecutionState.PENDING)
-RUNNING = str(ExecutionState.RUNNING)
+Condition = tuple[str, tuple[Any, ...]]
+IndexRange = tuple[str, list[Condition]]
+"""Rows that one index has in order: the table, and conditions."""
+
+SOON_LEFT = ((Phase.STARTED, ExecutionState.PENDING), (Phase.STARTED, ExecutionState.RUNNING))
+"""Phases and states that executions soon leave: the index by_workflow doesn't have them."""
+IN_BY_WORKFLOW: Condition = ("(phase <> 'started' OR state = 'PAUSED')", ())
+"""The condition of the index by_workflow: with it, a state says the phase too."""
 COLUMNS = """
-    n, id, workflow, version, state, generation, created_at, started_at, ended_at,
+    n, id, workflow, version, state, created_at, started_at, ended_at,
     labels, error, error_node, retry_of
 """
 LABELLED = "EXISTS (SELECT 1 FROM labels WHERE label = %s AND labels.n = executions.n)"
 HAS_TEXT = "(strpos(lower(id), %s) > 0 OR strpos(lower(workflow), %s) > 0)"
-
-Condition = tuple[str, tuple[Any, ...]]
-IndexRange = tuple[str, list[Condition]]
-"""Rows that one index has in order: the table, and conditions."""
 
 _error_decoder = msgspec.msgpack.Decoder(TaskError)
 
@@ -41,8 +43,8 @@ def label_digest(key: str, value: Any) -> bytes:
     return digest(key, label_text(value))
 
 
-def statement_of(search: Search) -> tuple[str, list[Any]]:
-    """The statement of a search, and its values."""
+def statement_of(search: Search) -> tuple[str, list[Any]] | None:
+    """The statement of a search, and its values. None if no execution can match it."""
     common = list(_row_conditions(search))
     pages: list[str] = []
     values: list[Any] = []
@@ -55,6 +57,8 @@ def statement_of(search: Search) -> tuple[str, list[Any]]:
             values += condition_values
         values.append(search.limit)
 
+    if not pages:
+        return None
     union = " UNION ALL ".join(pages)
     statement = f"SELECT * FROM ({union}) AS found ORDER BY n DESC LIMIT %s"  # noqa: S608
     values.append(search.limit)
@@ -68,7 +72,6 @@ def row_of(row: Row) -> ExecutionRow:
         workflow,
         version,
         state,
-        generation,
         created_at,
         started_at,
         ended_at,
@@ -82,7 +85,7 @@ def row_of(row: Row) -> ExecutionRow:
         execution_id,
         workflow,
         version,
-        PENDING if state == RUNNING and not generation else state,
+        state,
         created_at,
         started_at,
         ended_at,
@@ -110,23 +113,29 @@ def _row_conditions(search: Search) -> Iterable[Condition]:
 def _index_ranges(search: Search) -> list[IndexRange]:
     if search.retry_of is not None or search.labels:
         return [_small_range(search)]
-    states = _state_conditions(search.states)
-    if search.workflow is None:
-        if not states:
-            return [("executions", [])]
-        return [("executions", [state]) for state in states]
+    if search.workflow is None and not search.states:
+        return [("executions", [])]
 
-    if not states:
-        states = [("state = %s", (str(state),)) for state in ExecutionState]
-    of_workflow = ("workflow = %s", (search.workflow,))
     index_ranges: list[IndexRange] = []
-    for state in states:
-        conditions: list[Condition] = [of_workflow, state]
-        if state[1] != (RUNNING,):
-            # else the planner couldn't tell that the index by_workflow has all these rows
-            conditions.append(("state <> 'RUNNING'", ()))
-        index_ranges.append(("executions", conditions))
+    for phase, state in _phases_and_states(search.states):
+        if search.workflow is None or (phase, state) in SOON_LEFT:
+            source = "executions"
+            conditions: list[Condition] = [("phase = %s AND state = %s", (str(phase), str(state)))]
+            if search.workflow is not None:
+                conditions.append(("workflow = %s", (search.workflow,)))
+        else:
+            source = "executions"
+            values = (search.workflow, str(state))
+            conditions = [("workflow = %s AND state = %s", values), IN_BY_WORKFLOW]
+        index_ranges.append((source, conditions))
     return index_ranges
+
+
+def _phases_and_states(states: tuple[str, ...]) -> Iterable[tuple[Phase, str]]:
+    """Phases and states of executions that are in one of these states; without states, all."""
+    for state in dict.fromkeys(states or ExecutionState):
+        for phase in PHASES.get(state, ()):
+            yield phase, state
 
 
 def _small_range(search: Search) -> IndexRange:
@@ -142,27 +151,7 @@ def _small_range(search: Search) -> IndexRange:
     conditions += [(LABELLED, label) for label in labels]
     if search.workflow is not None:
         conditions.append(("workflow = %s", (search.workflow,)))
-    states = _state_conditions(search.states)
-    if states:
-        text = " OR ".join(text for text, _ in states)
-        values = tuple(chain.from_iterable(state_values for _, state_values in states))
-        conditions.append((f"({text})", values))
+    if search.states:
+        marks = ", ".join(["%s"] * len(search.states))
+        conditions.append((f"state IN ({marks})", tuple(map(str, search.states))))
     return source, conditions
-
-
-def _state_conditions(states: tuple[str, ...]) -> list[Condition]:
-    """Conditions for execution states.
-
-    A row is RUNNING once the execution should run. Without a copy it counts as PENDING.
-    """
-    conditions: list[Condition] = [
-        ("state = %s", (state,)) for state in dict.fromkeys(states) if state != RUNNING
-    ]
-    if RUNNING in states or PENDING in states:
-        text = "state = %s"
-        if PENDING not in states:
-            text += " AND generation > 0"
-        elif RUNNING not in states:
-            text += " AND generation = 0"
-        conditions.append((text, (RUNNING,)))
-    return conditions

@@ -23,17 +23,17 @@ from penstock.stores.base import (
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
+from penstock.stores.phases import Phase
 from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
 from penstock.stores.sqlite import searching
 from penstock.stores.sqlite.hot import IntentColumns, SqliteHotStore
 from penstock.stores.sqlite.intents import Row, record_intents
 from penstock.stores.sqlite.numbers import Numbers
-from penstock.stores.sqlite.reader import NUMBER_MAX, SHOULD_RUN, UNKNOWABLE, Reader
+from penstock.stores.sqlite.reader import NUMBER_MAX, UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
-WAITS = str(ExecutionState.PENDING)
-SHOULD_START = str(ExecutionState.RUNNING)
-SELECT_INTENT = "SELECT n, state, intent, rest, retry_of FROM executions WHERE id = ?"
+PENDING = str(ExecutionState.PENDING)
+SELECT_INTENT = "SELECT n, phase, state, intent, rest, retry_of FROM executions WHERE id = ?"
 
 SELECT_FEED = """
     SELECT changes.id, executions.id, change FROM changes CROSS JOIN executions USING (n)
@@ -76,7 +76,7 @@ class SqliteExecutions:
             self._numbers.lead_written(lead)
         for execution_id, row, intent in zip(ids, rows, intents, strict=True):
             if execution_id == row[1] and not intent.waits:
-                n, _, _, _, _, _, retry_of, _, record, rest = row
+                n, _, _, _, _, _, _, retry_of, _, record, rest = row
                 self._hot.note_recorded(execution_id, n, (record, rest, retry_of))
         return ids
 
@@ -94,14 +94,15 @@ class SqliteExecutions:
 
     def _intent_row(self, intent: Intent) -> Row:
         record = intent.record
-        state = WAITS if intent.waits else SHOULD_START
+        phase = Phase.WAITING if intent.waits else Phase.STARTED
         labels = msgspec.json.encode(record.labels) if record.labels else None
         return (
             self._numbers.next(record.created_at),
             record.execution_id,
             record.workflow,
             record.version,
-            state,
+            str(phase),
+            PENDING,
             record.created_at,
             intent.retry_of,
             labels,
@@ -113,42 +114,43 @@ class SqliteExecutions:
         self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
         def write(connection: sqlite3.Connection) -> tuple[int, IntentColumns]:
-            row = _select(connection, SELECT_INTENT, execution_id) or (0, None, b"", None, None)
-            n, state, submitted, rest, retry_of = row
-            check_triggerable(execution_id, state, waits=state == WAITS)
+            row = _select(connection, SELECT_INTENT, execution_id)
+            n, phase, state, submitted, rest, retry_of = row or (0, None, None, b"", None, None)
+            check_triggerable(execution_id, state, waits=phase == Phase.WAITING)
 
             record = codec.decode_record(submitted)
             if input_ is not None:
                 record.input = input_
             record.overrides.update(overrides)
             triggered = codec.encode(record)
-            values = (SHOULD_START, triggered, n)
-            connection.execute("UPDATE executions SET state = ?, intent = ? WHERE n = ?", values)
+            values = (str(Phase.STARTED), triggered, n)
+            connection.execute("UPDATE executions SET phase = ?, intent = ? WHERE n = ?", values)
             return n, (triggered, rest, retry_of)
 
         n, intent = await self._writer.submit(write)
         self._hot.note_recorded(execution_id, n, intent)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
-        """Record a control request, in the column `wish`."""
-        select = "SELECT n, state, wish FROM executions WHERE id = ?"
+        select = "SELECT n, phase, state, control_request FROM executions WHERE id = ?"
 
         def write(connection: sqlite3.Connection) -> None:
             row = _select(connection, select, execution_id)
-            n, state, last_request = row or (0, None, None)
-            check_controllable(
-                execution_id, state, request, waits=state == WAITS, last_request=last_request
-            )
-            begun = SHOULD_START if state == WAITS else state
+            n, phase, state, last_request = row or (0, None, None, None)
+            waits = phase == Phase.WAITING
+            check_controllable(execution_id, state, request, waits=waits, last_request=last_request)
+            values = (request, str(Phase.STARTED), n)
             connection.execute(
-                "UPDATE executions SET wish = ?, state = ? WHERE n = ?", (request, begun, n)
+                "UPDATE executions SET control_request = ?, phase = ? WHERE n = ?", values
             )
 
         await self._writer.submit(write)
 
     async def control_requests(self, partition: int) -> dict[str, ControlRequest]:  # noqa: ARG002
         rows = await self._reader.rows(
-            f"SELECT id, wish FROM executions WHERE {SHOULD_RUN} AND wish IS NOT NULL"  # noqa: S608
+            """
+            SELECT id, control_request FROM executions
+            WHERE phase = 'started' AND control_request IS NOT NULL
+            """
         )
         return dict(rows)
 
@@ -166,8 +168,8 @@ class SqliteExecutions:
         rows = await self._reader.rows(SELECT_INTENT, (execution_id,))
         if not rows:
             return None
-        _, state, *stored = rows[0]
-        return _decode_intent(*stored, waits=state == WAITS)
+        _, phase, _, *stored = rows[0]
+        return _decode_intent(*stored, waits=phase == Phase.WAITING)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         intents: dict[str, Intent] = {}

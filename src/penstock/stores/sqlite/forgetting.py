@@ -35,7 +35,7 @@ BLOB_KEY = re.compile(rb"[0-9a-f]{64}")
 
 GONE = """(
     {name}.ended_at IS NOT NULL AND {name}.ended_at < :before
-    OR {name}.state = 'PENDING' AND {name}.created_at < :before
+    OR {name}.phase = 'waiting' AND {name}.created_at < :before
 )"""
 # As in PostgreSQL: executions that ended before, or were created before and never triggered, unless
 # a retry of it stays.
@@ -89,7 +89,7 @@ class SqliteForgetting:
         Younger ones may be inputs of tasks, which no record names.
         """
         rows = await self._searcher.rows(
-            "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
+            "SELECT min(created_at) FROM executions WHERE phase = 'started'"
         )
         oldest_running = rows[0][0]
         if oldest_running is not None:
@@ -100,7 +100,7 @@ class SqliteForgetting:
             ("changes", "id", "change"),
             ("executions", "n", "intent"),
             ("executions", "n", "rest"),
-            ("letters", "id", "letter"),
+            ("dead_letters", "id", "dead_letter"),
         ):
             statement = f"""
                 SELECT {number}, {column} FROM {table}
@@ -167,8 +167,8 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
             "DELETE FROM idempotency WHERE scope = ? AND key = ? AND execution_id = ?",
             (rest.key_scope, rest.idempotency_key, execution_id),
         )
-    dead_letters = connection.execute("SELECT id FROM letters WHERE n = ?", (n,)).fetchall()
-    _delete_rows(connection, "letters", "letter", [row_id for (row_id,) in dead_letters])
+    dead_letters = connection.execute("SELECT id FROM dead_letters WHERE n = ?", (n,)).fetchall()
+    _delete_rows(connection, "dead_letters", "dead_letter", [row_id for (row_id,) in dead_letters])
     connection.execute("DELETE FROM timers WHERE n = ?", (n,))
     connection.execute("DELETE FROM reports WHERE n = ?", (n,))
     connection.execute("DELETE FROM executions WHERE n = ?", (n,))

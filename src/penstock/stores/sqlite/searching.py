@@ -18,11 +18,18 @@ import msgspec
 from penstock.engine.states import ExecutionState
 from penstock.stores.matching import lowered
 from penstock.stores.partial import record_of
+from penstock.stores.phases import PHASES, Phase
 from penstock.stores.records import ExecutionRow, Search
-from penstock.stores.sqlite.reader import HAS_CHANGES, NUMBER_MAX
+from penstock.stores.sqlite.reader import NUMBER_MAX
 
-PENDING = str(ExecutionState.PENDING)
-RUNNING = str(ExecutionState.RUNNING)
+Condition = tuple[str, tuple[Any, ...]]
+IndexRange = tuple[str, list[Condition]]
+"""Rows that one index has in order: the table with its index, and conditions."""
+
+SOON_LEFT = ((Phase.STARTED, ExecutionState.PENDING), (Phase.STARTED, ExecutionState.RUNNING))
+"""Phases and states that executions soon leave: the index by_workflow doesn't have them."""
+IN_BY_WORKFLOW: Condition = ("(phase <> 'started' OR state = 'PAUSED')", ())
+"""The condition of the index by_workflow: with it, a state says the phase too."""
 SELECT_ROW = """
     SELECT n, id, workflow, version, state, created_at, ended_at, labels, retry_of,
       CASE WHEN ended_at IS NULL
@@ -38,10 +45,6 @@ SELECT_ROW = """
 """
 LABELLED = "EXISTS (SELECT 1 FROM labels WHERE key = ? AND value = ? AND labels.n = executions.n)"
 HAS_TEXT = "(instr(lower(id), ?) OR instr(lower(workflow), ?))"
-
-Condition = tuple[str, tuple[Any, ...]]
-IndexRange = tuple[str, list[Condition]]
-"""Rows that one index has in order: the table with its index, and conditions."""
 
 
 def find(
@@ -84,24 +87,29 @@ def _row_conditions(search: Search) -> Iterable[Condition]:
 def _index_ranges(search: Search) -> list[IndexRange]:
     if search.retry_of is not None or search.labels:
         return [_small_range(search)]
-    states = _state_conditions(search.states)
-    if search.workflow is None:
-        if not states:
-            return [("executions", [])]
-        return [("executions INDEXED BY by_state", [state]) for state in states]
+    if search.workflow is None and not search.states:
+        return [("executions", [])]
 
-    if not states:
-        states = [("state = ?", (str(state),)) for state in ExecutionState]
-    of_workflow = ("workflow = ?", (search.workflow,))
     index_ranges: list[IndexRange] = []
-    for state in states:
-        if state[1] == (RUNNING,):
-            index_ranges.append(("executions INDEXED BY by_state", [state, of_workflow]))
+    for phase, state in _phases_and_states(search.states):
+        if search.workflow is None or (phase, state) in SOON_LEFT:
+            source = "executions INDEXED BY by_state"
+            conditions: list[Condition] = [("phase = ? AND state = ?", (str(phase), str(state)))]
+            if search.workflow is not None:
+                conditions.append(("workflow = ?", (search.workflow,)))
         else:
-            # the index has no RUNNING executions: the condition says that it can be used
-            conditions: list[Condition] = [of_workflow, state, ("state <> 'RUNNING'", ())]
-            index_ranges.append(("executions INDEXED BY by_workflow", conditions))
+            source = "executions INDEXED BY by_workflow"
+            values = (search.workflow, str(state))
+            conditions = [("workflow = ? AND state = ?", values), IN_BY_WORKFLOW]
+        index_ranges.append((source, conditions))
     return index_ranges
+
+
+def _phases_and_states(states: tuple[str, ...]) -> Iterable[tuple[Phase, str]]:
+    """Phases and states of executions that are in one of these states; without states, all."""
+    for state in dict.fromkeys(states or ExecutionState):
+        for phase in PHASES.get(state, ()):
+            yield phase, state
 
 
 def _small_range(search: Search) -> IndexRange:
@@ -117,30 +125,10 @@ def _small_range(search: Search) -> IndexRange:
     conditions += [(LABELLED, label) for label in labels]
     if search.workflow is not None:
         conditions.append(("workflow = ?", (search.workflow,)))
-    states = _state_conditions(search.states)
-    if states:
-        text = " OR ".join(text for text, _ in states)
-        values = tuple(chain.from_iterable(state_values for _, state_values in states))
-        conditions.append((f"({text})", values))
+    if search.states:
+        marks = ", ".join("?" * len(search.states))
+        conditions.append((f"state IN ({marks})", tuple(map(str, search.states))))
     return source, conditions
-
-
-def _state_conditions(states: tuple[str, ...]) -> list[Condition]:
-    """Conditions for execution states.
-
-    A row is RUNNING once the execution should run. Without changes it counts as PENDING.
-    """
-    conditions: list[Condition] = [
-        ("state = ?", (state,)) for state in dict.fromkeys(states) if state != RUNNING
-    ]
-    if RUNNING in states or PENDING in states:
-        text = "state = ?"
-        if PENDING not in states:
-            text += f" AND {HAS_CHANGES}"
-        elif RUNNING not in states:
-            text += f" AND NOT {HAS_CHANGES}"
-        conditions.append((text, (RUNNING,)))
-    return conditions
 
 
 def _decode_row(columns: tuple[Any, ...]) -> ExecutionRow:
@@ -168,8 +156,6 @@ def _decode_row(columns: tuple[Any, ...]) -> ExecutionRow:
     )
     if labels is not None:
         row.labels = msgspec.json.decode(labels)
-    if change is None and state == RUNNING:
-        row.state = PENDING
     record = record_of(change) if change is not None else None
     if record is not None:
         row.started_at = record.started_at
