@@ -61,7 +61,8 @@ class Embedded:
         await submit(self._engine.service.submissions, await self._engine.plan_for(document), count)
 
     async def waiting(self) -> tuple[int, int]:
-        timers = await self._engine.stores.cold._reader.rows("SELECT count(*) FROM timers")  # type: ignore[attr-defined]  # noqa: SLF001
+        executions = self._engine.stores.cold.executions
+        timers = await executions._reader.rows("SELECT count(*) FROM timers")  # type: ignore[attr-defined]  # noqa: SLF001
         return (await self._engine.stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], int(
             timers[0][0]
         )

@@ -340,7 +340,7 @@ HARMLESS = [
     ),
     Excuse(
         "stores/sqlite/forgetting.py",
-        at="SqliteForgetting.forget_blobs",
+        at="SqliteRetention.forget_blobs",
         pattern=Sql("phase = 'started'"),
         reason="looks for the oldest, and lets nothing in or out",
     ),

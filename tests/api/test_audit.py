@@ -362,18 +362,24 @@ def test_old_lines_go_by_a_retention_of_their_own():
         stores = MemoryStores(time.time)
         year = 365 * 86400.0
         times = [0.0] * 2500 + [year - 1, year + 1]
-        await stores.cold.write_audit([AuditLine(at, "", "", "act", "o", "", 200) for at in times])
-        task = asyncio.create_task(run_audit_retention(stores.cold, 365.0, lambda: 2 * year))
+        await stores.cold.audit_log.write_audit(
+            [AuditLine(at, "", "", "act", "o", "", 200) for at in times]
+        )
+        task = asyncio.create_task(
+            run_audit_retention(stores.cold.audit_log, 365.0, lambda: 2 * year)
+        )
         await until(lambda: _times(stores, [year + 1]), "all that is older than a year is gone")
         task.cancel()
-        await run_audit_retention(stores.cold, 0.0, lambda: 9 * year)
+        await run_audit_retention(stores.cold.audit_log, 0.0, lambda: 9 * year)
         assert await _times(stores, [year + 1]), "0 keeps everything"
 
     asyncio.run(scenario())
 
 
 async def _times(stores: MemoryStores, expected: list[float]) -> bool:
-    return [line.at for line in await stores.cold.audit(AuditSearch(limit=5000))] == expected
+    return [
+        line.at for line in await stores.cold.audit_log.audit(AuditSearch(limit=5000))
+    ] == expected
 
 
 def test_failed_logins_leave_a_trace_and_no_flood(caplog):

@@ -40,7 +40,7 @@ def test_executions_of_every_kind_are_read_as_they_were_and_go_on(
         for judge in (judge_reading, judge_reading, judge_writing):
             stores = SqliteStores(path)
             try:
-                assert set(await stores.cold.started(0)) == UNBEGUN | BEGUN
+                assert set(await stores.cold.executions.started(0)) == UNBEGUN | BEGUN
                 assert set(await stores.hot.active(0)) == BEGUN
                 assert await stores.hot.next_due(0) == 2000.0
                 await judge(stores.cold)
@@ -68,7 +68,7 @@ def test_what_begins_and_ends_after_the_upgrade_is_shown_so(
                 "COMPLETED": "running",
                 "PENDING": "retry",
             }.items():
-                rows = await stores.cold.search(Search(states=(state,)))
+                rows = await stores.cold.executions.search(Search(states=(state,)))
                 assert execution_id in {row.execution_id for row in rows}
             assert set(await stores.hot.active(0)) == BEGUN - {"running"} | {"unbegun"}
         finally:

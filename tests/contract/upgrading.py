@@ -51,10 +51,10 @@ async def judge_reading(cold: ColdStore) -> None:
     assert await _found(cold, Search(retry_of="failed", states=("PENDING",))) == {"retry"}
     assert await _found(cold, Search(states=("UNKNOWN",))) == set()
 
-    assert await cold.count_active(100) == {"PENDING": 5, "RUNNING": 3, "PAUSED": 2}
-    assert await cold.count_active(2) == {"PENDING": 2, "RUNNING": 2, "PAUSED": 2}
-    assert await cold.count_unfinished() == {"report": 9}
-    assert await cold.control_requests(0) == {
+    assert await cold.counts.count_active(100) == {"PENDING": 5, "RUNNING": 3, "PAUSED": 2}
+    assert await cold.counts.count_active(2) == {"PENDING": 2, "RUNNING": 2, "PAUSED": 2}
+    assert await cold.counts.count_unfinished() == {"report": 9}
+    assert await cold.executions.control_requests(0) == {
         "cancelled-unbegun": "cancel",
         "pausing": "pause",
         "resuming": "resume",
@@ -62,23 +62,23 @@ async def judge_reading(cold: ColdStore) -> None:
     }
     await _judge_intents(cold)
 
-    dead_letters = await cold.dead_letters(DeadLetterSearch(closed=True))
+    dead_letters = await cold.dead_letters.dead_letters(DeadLetterSearch(closed=True))
     assert [(row.dead_letter.node_id, row.closed, row.retried_as) for row in dead_letters] == [
         ("b", None, None),
         ("a", "retried", "retry"),
     ]
-    assert await cold.count_dead_letters(10) == 1
-    assert await cold.history("completed")
+    assert await cold.counts.count_dead_letters(10) == 1
+    assert await cold.executions.history("completed")
 
 
 async def _judge_intents(cold: ColdStore) -> None:
-    intents = await cold.intents(EVERYTHING)
+    intents = await cold.executions.intents(EVERYTHING)
     assert intents.keys() == EVERYTHING
     assert {name for name, intent in intents.items() if intent.waits} == {"waiting"}
     assert intents["triggered"].record.input == b"[1]"
     assert intents["triggered"].record.overrides == {"a": {"x": 1}}
     assert [reused.output for reused in intents["retry"].reused] == [b"[1]"]
-    key_use = await cold.key_use("k1", "key")
+    key_use = await cold.executions.key_use("k1", "key")
     assert key_use is not None
     assert key_use.execution_id == "running"
 
@@ -87,24 +87,24 @@ async def judge_writing(cold: ColdStore) -> None:
     """Raises `AssertionError` unless executions of every kind go on as they would have."""
     for execution_id in EVERYTHING - {"waiting"}:
         with pytest.raises(Conflict):
-            await cold.trigger(execution_id, None, {})
+            await cold.executions.trigger(execution_id, None, {})
     for execution_id in ("completed", "failed", "cancelled"):
         with pytest.raises(Conflict):
-            await cold.request_control(execution_id, "cancel")
+            await cold.executions.request_control(execution_id, "cancel")
     with pytest.raises(Conflict, match="paused already"):
-        await cold.request_control("paused", "pause")
+        await cold.executions.request_control("paused", "pause")
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await cold.request_control("waiting", "pause")
+        await cold.executions.request_control("waiting", "pause")
 
-    await cold.request_control("paused", "resume")
-    await cold.trigger("waiting", b"[2]", {})
-    intent = await cold.intent("waiting")
+    await cold.executions.request_control("paused", "resume")
+    await cold.executions.trigger("waiting", b"[2]", {})
+    intent = await cold.executions.intent("waiting")
     assert intent is not None
     assert (intent.waits, intent.record.input) == (False, b"[2]")
     assert await _found(cold, Search(states=("PENDING",))) == STATES["PENDING"]
-    assert await cold.count_unfinished() == {"report": 10}
-    assert (await cold.control_requests(0))["paused"] == "resume"
+    assert await cold.counts.count_unfinished() == {"report": 10}
+    assert (await cold.executions.control_requests(0))["paused"] == "resume"
 
 
 async def _found(cold: ColdStore, search: Search) -> set[str]:
-    return {row.execution_id for row in await cold.search(search)}
+    return {row.execution_id for row in await cold.executions.search(search)}

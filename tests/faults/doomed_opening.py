@@ -123,8 +123,8 @@ def live(folder: Path) -> None:
 
     async def main() -> None:
         stores = SqliteStores(folder / NAME)
-        if await stores.cold.intent("accepted") is None:
-            await stores.cold.record_intents([new_intent("accepted")])
+        if await stores.cold.executions.intent("accepted") is None:
+            await stores.cold.executions.record_intents([new_intent("accepted")])
         (folder / "accepted").touch()
         await stores.close()
 
@@ -136,7 +136,7 @@ def judge(folder: Path) -> None:
 
     async def main() -> None:
         stores = SqliteStores(folder / NAME)
-        started = set(await stores.cold.started(0))
+        started = set(await stores.cold.executions.started(0))
         missing = {*(() if (folder / "was new").exists() else BEFORE)} - started
         assert not missing, f"missing: {missing}"
         if (folder / "accepted").exists():

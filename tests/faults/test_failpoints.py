@@ -143,7 +143,7 @@ async def _lose_starts(client: Client) -> None:
     intents = [
         await client.service.submissions.prepare(StartRequest(workflow=plan)) for _ in range(40)
     ]
-    await client.stores.cold.record_intents(intents)
+    await client.stores.cold.executions.record_intents(intents)
     client.accepted.update(
         dict.fromkeys((intent.record.execution_id for intent in intents), GOOD[0])
     )

@@ -97,6 +97,6 @@ def change_of(execution_record: ExecutionRecord, revision: int, outputs: dict[st
 
 async def shown(store: PostgresColdStore, name: str) -> tuple[str, int, int]:
     """State, generation and number of history lines of an execution."""
-    stored = await store.execution(name)
+    stored = await store.executions.execution(name)
     assert stored is not None
     return str(stored.record.state), stored.record.generation, len(stored.history)

@@ -67,9 +67,9 @@ def test_a_database_of_the_first_schema_is_brought_up_to_date_in_place_with_what
     migrate(url)
 
     async def claims(store: PostgresColdStore) -> tuple[int, int]:
-        claimed = await store.claim(1, "orchestrator-1", "server-1")
+        claimed = await store.claims.claim(1, "orchestrator-1", "server-1")
         assert claimed is not None
-        return claimed.commit_number, await store.begin_rebuild(1, claimed.term, 0)
+        return claimed.commit_number, await store.claims.begin_rebuild(1, claimed.term, 0)
 
     assert asyncio.run(with_opened(url, claims)) == (1_000_007, 5)
 

@@ -44,7 +44,7 @@ def test_executions_of_every_kind_are_read_as_they_were_and_go_on() -> None:
     migrate(url)
 
     async def judge(store: PostgresColdStore) -> None:
-        assert set(await store.started(0)) == UNBEGUN
+        assert set(await store.executions.started(0)) == UNBEGUN
         await judge_reading(store)  # type: ignore[arg-type]
         await judge_writing(store)  # type: ignore[arg-type]
 

@@ -128,7 +128,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- the parts that it is built 
     """
     await require_keys(settings, service.keys)
     await service.keys.exist()  # so that the answer is known if the store becomes unavailable
-    audit_log = AuditLog(service.stores.cold)
+    audit_log = AuditLog(service.stores.cold.audit_log)
     metrics = Exposition(measured).render if measured else None
     app = create_app(
         service,
@@ -159,7 +159,7 @@ async def serving_over(  # noqa: PLR0913, PLR0917 -- the parts that it is built 
 
     retention = asyncio.create_task(
         run_audit_retention(
-            service.stores.cold,
+            service.stores.cold.audit_log,
             settings.audit_retention_days,
             service.stores.hot.now,
             each_seconds=settings.retention_check_seconds,

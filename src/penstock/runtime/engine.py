@@ -187,7 +187,7 @@ class Engine:
             timing=timing,
         )
 
-        await register_handlers(self.stores.cold, self._defaults())
+        await register_handlers(self.stores.cold.definitions, self._defaults())
         self.orchestrator.start()
         # Otherwise the store is the caller's, and the clock may be too.
         if isinstance(self._address, str):

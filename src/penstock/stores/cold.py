@@ -235,5 +235,18 @@ class AuditLog(Protocol):
         """
 
 
-class ColdStore(Definitions, Executions, DeadLetters, Counting, ApiKeys, AuditLog, Protocol):
-    """All protocols of a cold store in one."""
+class ColdStore(Protocol):
+    """A cold store: one object for each kind of thing that it has."""
+
+    @property
+    def definitions(self) -> Definitions: ...
+    @property
+    def executions(self) -> Executions: ...
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+    @property
+    def counts(self) -> Counting: ...
+    @property
+    def api_keys(self) -> ApiKeys: ...
+    @property
+    def audit_log(self) -> AuditLog: ...

@@ -167,7 +167,7 @@ async def _restore(
 
     With `only_unknown`, those that were copied and aren't there.
     """
-    control_requests = await stores.cold.control_requests(lease.partition)
+    control_requests = await stores.cold.executions.control_requests(lease.partition)
     restored = 0
     after = ""
     count = FIRST_PORTION
@@ -186,7 +186,7 @@ async def _restore(
         ]
         intents: Mapping[str, Intent] = {}
         if without_checkpoint:
-            intents = await stores.cold.intents(without_checkpoint)
+            intents = await stores.cold.executions.intents(without_checkpoint)
         beginning = _from_intents(intents, generation)
 
         events: list[AnyEvent] = []

@@ -56,13 +56,18 @@ decode_rest = _rest_decoder.decode
 
 class SqliteExecutions:
     def __init__(
-        self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
+        self,
+        hot: SqliteHotStore,
+        writer: Writer,
+        reader: Reader,
+        searcher: Reader,
+        numbers: Numbers,
     ) -> None:
         self._hot = hot
         self._writer = writer
         self._reader = reader
         self._searcher = searcher
-        self._numbers = Numbers(reader)
+        self._numbers = numbers
 
     async def record_intents(
         self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES

@@ -50,7 +50,7 @@ Old = tuple[int, str, bytes | None, bytes | None]
 _labels_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
-class SqliteForgetting:
+class SqliteRetention:
     def __init__(self, writer: Writer, searcher: Reader, numbers: Numbers) -> None:
         self._writer = writer
         self._searcher = searcher
