@@ -16,6 +16,7 @@ The protocols, and what all stores share:
 - `task_keys`: the key of a task.
 - `topology`: how the stores of one address hang together.
 - `reports`: JSON of an ended execution that SQL can read.
+- `sql`: what the stores on SQL share.
 - `blobs`: large values in memory or in a folder.
 - `object_blobs`: large values in an object store.
 - `opening`: from an address (`sqlite:///work.db`) to stores.

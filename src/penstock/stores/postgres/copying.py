@@ -11,6 +11,7 @@ from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Intent
+from penstock.stores.matching import last_category
 from penstock.stores.phases import phase_of_begun
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import decode_changes
@@ -268,11 +269,10 @@ def _dead_letter_columns(dead_letters: Sequence[DeadLetter]) -> list[list[object
 
 
 def _dead_letter_row(dead_letter: DeadLetter) -> Row:
-    attempts = dead_letter.attempts
     return (
         dead_letter.execution_id,
         digest(dead_letter.execution_id, dead_letter.node_id, dead_letter.at),
         escaped(dead_letter.handler),
-        escaped(attempts[-1].error.category) if attempts else "",
+        escaped(last_category(dead_letter)),
         codec.encode(dead_letter),
     )

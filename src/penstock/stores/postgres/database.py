@@ -28,8 +28,6 @@ Row = tuple[Any, ...]
 Connection = AsyncConnection[Row]
 Values = Sequence[Any] | Mapping[str, Any]
 
-NUMBER_MAX = 2**63 - 1
-"""A number that is greater than this is greater than any in the database."""
 CONNECTIONS = 8
 IDLE_SECONDS = 30.0
 """How long an idle connection stays open: the server has few, and workers rarely use theirs."""

@@ -25,9 +25,10 @@ from penstock.stores.partial import history_of
 from penstock.stores.phases import Phase
 from penstock.stores.postgres import searching
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
-from penstock.stores.postgres.intents import Rest, key_digest, record_intents
+from penstock.stores.postgres.intents import key_digest, record_intents
 from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
+from penstock.stores.sql.intents import decode_intent
 
 # A control request that was carried out doesn't count any more. The hot store reports every pause
 # and resume. A row that is behind is so for a moment only; until then a request may be read once
@@ -52,7 +53,6 @@ SELECT_EXECUTION = """
     FROM executions LEFT JOIN archives USING (n) WHERE id = %s
 """
 
-_rest_decoder = msgspec.msgpack.Decoder(Rest)
 _error_decoder = msgspec.msgpack.Decoder(TaskError)
 _changes_decoder = msgspec.msgpack.Decoder(list[bytes])
 
@@ -133,7 +133,7 @@ class PostgresExecutions:
         if not rows:
             return None
         _, phase, _, *stored = rows[0]
-        return _decode_intent(phase, *stored)
+        return decode_intent(*stored, waits=phase == Phase.WAITING)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         storable_ids = list(filter(_is_storable, execution_ids))
@@ -143,7 +143,8 @@ class PostgresExecutions:
         for execution_id, phase, state, *stored in await self._database.rows(
             SELECT_INTENTS, (storable_ids,)
         ):
-            intent = intents[execution_id] = _decode_intent(phase, *stored)
+            intent = decode_intent(*stored, waits=phase == Phase.WAITING)
+            intents[execution_id] = intent
             if state in EXECUTION_ENDS:  # else it might begin again
                 intent.record.state = ExecutionState(state)
         return intents
@@ -186,20 +187,6 @@ def _is_storable(execution_id: str) -> bool:
         return b"\x00" not in execution_id.encode()
     except UnicodeEncodeError:
         return False
-
-
-def _decode_intent(
-    phase: str, record: bytes, rest_data: bytes | None, retry_of: str | None
-) -> Intent:
-    waits = phase == Phase.WAITING
-    intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=waits)
-    if rest_data is not None:
-        rest = _rest_decoder.decode(rest_data)
-        intent.idempotency_key = rest.idempotency_key
-        intent.request_hash = rest.request_hash
-        intent.key_scope = rest.key_scope
-        intent.reused = rest.reused
-    return intent
 
 
 def _apply_end(record: ExecutionRecord, row: Row) -> None:

@@ -15,7 +15,6 @@ from penstock.stores import codec
 from penstock.stores.base import (
     ControlRequest,
     Intent,
-    ReusedOutput,
     Stored,
     check_controllable,
     check_triggerable,
@@ -25,11 +24,13 @@ from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
 from penstock.stores.phases import Phase
 from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
+from penstock.stores.sql.conditions import NUMBER_MAX
+from penstock.stores.sql.intents import decode_intent, encode_rest
 from penstock.stores.sqlite import searching
 from penstock.stores.sqlite.hot import IntentColumns, SqliteHotStore
 from penstock.stores.sqlite.intents import Row, record_intents
 from penstock.stores.sqlite.numbers import Numbers
-from penstock.stores.sqlite.reader import NUMBER_MAX, UNKNOWABLE, Reader
+from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
 PENDING = str(ExecutionState.PENDING)
@@ -39,19 +40,6 @@ SELECT_FEED = """
     SELECT changes.id, executions.id, change FROM changes CROSS JOIN executions USING (n)
     WHERE changes.id > ? ORDER BY changes.id
 """
-
-
-class Rest(msgspec.Struct, array_like=True):
-    """The parts of an `Intent` beside its record, if it has any."""
-
-    idempotency_key: str | None
-    request_hash: str
-    key_scope: str
-    reused: list[ReusedOutput]
-
-
-_rest_decoder = msgspec.msgpack.Decoder(Rest)
-decode_rest = _rest_decoder.decode
 
 
 class SqliteExecutions:
@@ -112,7 +100,7 @@ class SqliteExecutions:
             intent.retry_of,
             labels,
             codec.encode(record),
-            _encode_rest(intent),
+            encode_rest(intent),
         )
 
     async def trigger(
@@ -169,12 +157,12 @@ class SqliteExecutions:
     async def intent(self, execution_id: str) -> Intent | None:
         unbegun = self._hot.unbegun_intent(execution_id)
         if unbegun is not None:
-            return _decode_intent(*unbegun)
+            return decode_intent(*unbegun, waits=False)
         rows = await self._reader.rows(SELECT_INTENT, (execution_id,))
         if not rows:
             return None
         _, phase, _, *stored = rows[0]
-        return _decode_intent(*stored, waits=phase == Phase.WAITING)
+        return decode_intent(*stored, waits=phase == Phase.WAITING)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         intents: dict[str, Intent] = {}
@@ -213,33 +201,6 @@ def _select(
     except UNKNOWABLE:
         return None
     return row
-
-
-def _encode_rest(intent: Intent) -> bytes | None:
-    has_rest = (
-        intent.idempotency_key is not None
-        or intent.reused
-        or intent.request_hash
-        or intent.key_scope
-    )
-    if not has_rest:
-        return None
-    return codec.encode(
-        Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
-    )
-
-
-def _decode_intent(
-    record: bytes, rest_data: bytes | None, retry_of: str | None, *, waits: bool = False
-) -> Intent:
-    intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=waits)
-    if rest_data is not None:
-        rest = _rest_decoder.decode(rest_data)
-        intent.idempotency_key = rest.idempotency_key
-        intent.request_hash = rest.request_hash
-        intent.key_scope = rest.key_scope
-        intent.reused = rest.reused
-    return intent
 
 
 def _history(

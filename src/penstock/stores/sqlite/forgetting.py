@@ -19,6 +19,7 @@ import msgspec
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.matching import label_text
 from penstock.stores.object_blobs import BlobsMovedToObjects
+from penstock.stores.sql.intents import decode_rest
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
@@ -151,9 +152,6 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
 
     Rows are deleted by their keys: finding them by the execution's number would read whole tables.
     """
-    # imported here because that module imports the whole store
-    from penstock.stores.sqlite.executions import decode_rest  # noqa: PLC0415
-
     n, execution_id, labels_data, rest_data = row
     if labels_data is not None:
         labels = _labels_decoder.decode(labels_data)

@@ -24,6 +24,7 @@ from penstock.errors import Fenced
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.matching import last_category
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.sqlite.claims import Claims
@@ -231,8 +232,7 @@ class SqliteHotStore:
             updates.states.append((str(ExecutionState.RUNNING), numbers[execution_id]))
         for dead_letter in plan.dead_letters:
             n = numbers[dead_letter.execution_id]
-            attempts = dead_letter.attempts
-            category = attempts[-1].error.category if attempts else ""
+            category = last_category(dead_letter)
             row = (n, dead_letter.handler, category, codec.encode(dead_letter))
             updates.dead_letters.append(row)
         return updates

@@ -16,8 +16,6 @@ from penstock.stores.sqlite.writer import connect
 
 Answer = TypeVar("Answer")
 
-NUMBER_MAX = 2**63 - 1
-"""A number that is greater than this is greater than any in the file."""
 UNKNOWABLE = (OverflowError, UnicodeEncodeError)
 """Errors of binding a value that SQLite can't hold: no stored row has it."""
 

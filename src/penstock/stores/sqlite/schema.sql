@@ -4,7 +4,7 @@
 --             what users see: PENDING until the first commit. `phase` is what the store goes by (stores/phases.py):
 --             `waiting` for one that waits for its trigger, `started` from the moment that it should run, `ended`.
 --             `ended_at` is null while the execution is active. `intent` is the ExecutionRecord as it was submitted
---             (msgpack), `rest` what else is in the Intent, null if that is nothing (executions.Rest), `labels` JSON,
+--             (msgpack), `rest` what else is in the Intent, null if that is nothing (sql/intents.py), `labels` JSON,
 --             `control_request` the last cancel, pause or resume that was asked for. What is large stands last.
 --             Every index of executions ends in `n`, so that a page of a search is read from it and not sorted. Most
 --             rows are PENDING and RUNNING for a moment: by_workflow leaves these out, and is written once per execution.
