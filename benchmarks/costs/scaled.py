@@ -32,7 +32,7 @@ An orchestrator's read intents (`load`), and that is the smaller.
 """
 LOG_LENGTH = 1_000_000
 PATIENCE_SECONDS = 120.0
-ARCHIVED = "SELECT count(*) FROM executions WHERE state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+ARCHIVED = "SELECT count(*) FROM executions WHERE phase <> 'ended'"
 
 
 class Watch:

@@ -61,7 +61,8 @@ class Embedded:
         await submit(self._engine.service.submissions, await self._engine.plan_for(document), count)
 
     async def waiting(self) -> tuple[int, int]:
-        timers = await self._engine.stores.cold._reader.rows("SELECT count(*) FROM timers")  # type: ignore[attr-defined]  # noqa: SLF001
+        executions = self._engine.stores.cold.executions
+        timers = await executions._reader.rows("SELECT count(*) FROM timers")  # type: ignore[attr-defined]  # noqa: SLF001
         return (await self._engine.stores.queue.depths()).get(tasks.NOBODY, (0, 0))[0], int(
             timers[0][0]
         )
@@ -109,7 +110,7 @@ class Scaled:
 
         That happens once, and isn't what is measured.
         """
-        unheard = "SELECT count(*) FROM executions WHERE state = 'RUNNING' AND generation = 0"
+        unheard = "SELECT count(*) FROM executions WHERE phase = 'started' AND state = 'PENDING'"
         await until(lambda: self._none(unheard))
         await self._bench.stores.cold.database.change("VACUUM ANALYZE executions")
 

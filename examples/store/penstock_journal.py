@@ -32,27 +32,38 @@ from penstock.stores.base import Intent
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
+from penstock.stores.memory.cold import MemoryColdStore
 from penstock.stores.records import ApiKey, AuditLine, Weights
 from penstock.stores.topology import Topology
 
 HEAD_BYTES = 8
 """Before each entry: its length and its CRC, four bytes each."""
 
-CHANGES: dict[str, Any] = {
-    "put_workflow": tuple[str, str, bytes, float],
-    "put_inline": tuple[str, str, bytes, float],
-    "delete_workflow": tuple[str],
-    "set_alias": tuple[str, str, Weights],
-    "remove_alias": tuple[str, str],
-    "remember_handlers": tuple[dict[str, HandlerDefaults]],
-    "record_intents": tuple[list[Intent], dict[str, AuditLine]],
-    "trigger": tuple[str, bytes | None, dict[str, Any]],
-    "request_control": tuple[str, str],
-    "close_dead_letters": tuple[list[int], str, float, str | None],
-    "put_key": tuple[ApiKey],
-    "revoke_key": tuple[str, float],
-    "write_audit": tuple[list[AuditLine]],
-    "forget_audit": tuple[float, int],
+CHANGES: dict[str, dict[str, Any]] = {
+    "definitions": {
+        "put_workflow": tuple[str, str, bytes, float],
+        "put_inline": tuple[str, str, bytes, float],
+        "delete_workflow": tuple[str],
+        "set_alias": tuple[str, str, Weights],
+        "remove_alias": tuple[str, str],
+        "remember_handlers": tuple[dict[str, HandlerDefaults]],
+    },
+    "executions": {
+        "record_intents": tuple[list[Intent], dict[str, AuditLine]],
+        "trigger": tuple[str, bytes | None, dict[str, Any]],
+        "request_control": tuple[str, str],
+    },
+    "dead_letters": {
+        "close_dead_letters": tuple[list[int], str, float, str | None],
+    },
+    "api_keys": {
+        "put_key": tuple[ApiKey],
+        "revoke_key": tuple[str, float],
+    },
+    "audit_log": {
+        "write_audit": tuple[list[AuditLine]],
+        "forget_audit": tuple[float, int],
+    },
 }
 """The methods of a `ColdStore` that change something, with the types of their arguments."""
 
@@ -92,8 +103,9 @@ class JournalStores:
             elif kind == "forget":
                 await self._memory.forget(*msgspec.msgpack.decode(data, type=tuple[float]))
             else:
-                arguments = msgspec.msgpack.decode(data, type=CHANGES[kind])
-                await getattr(self._memory.cold, kind)(*arguments)
+                part, _, method = kind.partition(".")
+                arguments = msgspec.msgpack.decode(data, type=CHANGES[part][method])
+                await getattr(getattr(self._memory.cold, part), method)(*arguments)
 
     async def _commit_again(self, plan: CommitPlan) -> None:
         """With a new lease: nobody has the one that it was made with.
@@ -142,28 +154,43 @@ class JournalHotStore:
 
 
 class JournalColdStore:
-    """As the one in memory, but for the methods in `CHANGES`."""
+    def __init__(self, memory: MemoryColdStore, journal: Journal) -> None:
+        self.definitions = JournalPart("definitions", memory.definitions, journal)
+        self.executions = JournalExecutions("executions", memory.executions, journal)
+        self.dead_letters = JournalDeadLetters("dead_letters", memory.dead_letters, journal)
+        self.counts = memory.counts  # these only read
+        self.api_keys = JournalPart("api_keys", memory.api_keys, journal)
+        self.audit_log = JournalPart("audit_log", memory.audit_log, journal)
 
-    def __init__(self, memory: Any, journal: Journal) -> None:
+
+class JournalPart:
+    """A part of the cold store as in memory, but for its methods in `CHANGES`."""
+
+    def __init__(self, name: str, memory: Any, journal: Journal) -> None:
+        self._name = name
         self._memory = memory
         self._journal = journal
 
     def __getattr__(self, name: str) -> Any:
-        return partial(self._change, name) if name in CHANGES else getattr(self._memory, name)
+        if name in CHANGES[self._name]:
+            return partial(self._change, name)
+        return getattr(self._memory, name)
 
     async def _change(self, name: str, *arguments: Any, **named: Any) -> Any:
         method = getattr(self._memory, name)
         all_arguments = _all_arguments(method, *arguments, **named)
         self._journal.check()
         answer = await method(*all_arguments)  # what it refuses isn't written
-        if (
-            answer != 0
-            # nor what it found nothing for (0, False); None is the answer of those that always
-            # change
-        ):
-            self._journal.write(name, all_arguments)
+        # nor what it found nothing for (0, False); None is the answer of those that always change
+        if answer != 0:
+            self._write(name, all_arguments)
         return answer
 
+    def _write(self, name: str, arguments: Any) -> None:
+        self._journal.write(f"{self._name}.{name}", arguments)
+
+
+class JournalDeadLetters(JournalPart):
     async def close_dead_letters(self, ids: Collection[int], *arguments: Any, **named: Any) -> int:
         """Only those that are there: what is asked for may be a number that no entry can hold."""
         existing = [
@@ -174,8 +201,10 @@ class JournalColdStore:
         closed: int = await self._change("close_dead_letters", existing, *arguments, **named)
         return closed
 
+
+class JournalExecutions(JournalPart):
     async def record_intents(
-        self, executions: Any, audit: Mapping[str, AuditLine] | None = None
+        self, intents: Any, audit: Mapping[str, AuditLine] | None = None
     ) -> list[str]:
         """Record intents, without those whose idempotency key returned an earlier execution.
 
@@ -183,14 +212,14 @@ class JournalColdStore:
         """
         self._journal.check()
         lines = dict(audit or {})
-        ids: list[str] = await self._memory.record_intents(executions, lines)
+        ids: list[str] = await self._memory.record_intents(intents, lines)
         new_intents = [
             intent
-            for intent, recorded_id in zip(executions, ids, strict=True)
+            for intent, recorded_id in zip(intents, ids, strict=True)
             if intent.record.execution_id == recorded_id
         ]
         if new_intents:
-            self._journal.write("record_intents", (new_intents, lines))
+            self._write("record_intents", (new_intents, lines))
         return ids
 
 

@@ -42,7 +42,7 @@ def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) ->
 
     async def go_on(copy: Path) -> list[str]:
         async with penstock.Engine(f"journal:///{copy}") as engine:
-            rows = await engine.stores.cold.search(Search())
+            rows = await engine.stores.cold.executions.search(Search())
             return [str((await engine.result(row.execution_id)).state) for row in rows]
 
     bytes_when_started = asyncio.run(run())

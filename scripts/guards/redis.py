@@ -514,7 +514,7 @@ GUARDS = [
     Guard(
         "without Redis only executions that have ended are shown",
         "stores/scaled.py",
-        at="ScaledColdStore.execution",
+        at="ScaledExecutions.execution",
         pattern="_ in EXECUTION_ENDS",
         without="",
         test="tests/redis/test_scaled.py",
@@ -522,7 +522,7 @@ GUARDS = [
     Guard(
         "an execution whose end Redis has can't be controlled",
         "stores/scaled.py",
-        at="ScaledColdStore.request_control",
+        at="ScaledExecutions.request_control",
         pattern="if _ is not None and ...: ...",
         without="",
         test="tests/contract/test_cold.py",

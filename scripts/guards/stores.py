@@ -355,7 +355,7 @@ GUARDS = [
     Guard(
         "a schema is looked at before a file is used",
         "stores/sqlite/preparing.py",
-        at="prepare",
+        at="upgrade",
         pattern="_check_schema(...)",
         without="",
         test="tests/contract/test_sqlite.py",
@@ -371,7 +371,7 @@ GUARDS = [
     Guard(
         "a file is made or upgraded as a whole",
         "stores/sqlite/preparing.py",
-        at="prepare",
+        at="upgrade",
         pattern="""
             _.execute("BEGIN IMMEDIATE")
             ...
@@ -408,7 +408,7 @@ GUARDS = [
         "only an execution that waits for its trigger is forgotten by its age (SQLite)",
         "stores/sqlite/forgetting.py",
         at="GONE",
-        pattern=Sql("state = 'PENDING'"),
+        pattern=Sql("phase = 'waiting'"),
         without="ended_at IS NULL",
         test="tests/contract/test_forgetting.py -k sqlite",
     ),
@@ -427,6 +427,14 @@ GUARDS = [
         pattern=Sql("NOT EXISTS (... WHERE retry.retry_of = old.id"),
         without="NOT EXISTS (... WHERE false AND retry.retry_of = old.id",
         test="tests/contract/test_sqlite_purging.py",
+    ),
+    Guard(
+        "what has ended has no control requests any more (SQLite)",
+        "stores/sqlite/executions.py",
+        at="SqliteExecutions.control_requests",
+        pattern=Sql("phase = 'started'"),
+        without="true",
+        test="tests/contract/test_cold.py -k sqlite",
     ),
     Guard(
         "a key is revoked once (SQLite)",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from scripts.patterns import Span
 from scripts.refusals.refusal import Refusal, refusal
 
-_COLUMN = r"\b(?:generation|revision|commit_number|mark|state|closed|revoked_at)\b"
+_COLUMN = r"\b(?:generation|revision|commit_number|mark|state|phase|closed|revoked_at)\b"
 _END = r"\b(?:AND|OR|THEN|WHERE|SET|ORDER|LIMIT|GROUP|RETURNING|ON|UNION|SELECT|JOIN)\b|\"|$"
 _CLAUSE = re.compile(rf"\b(?:WHERE|AND|OR|ON|WHEN)\b (?P<refusal>.*?(?={_END}))", re.MULTILINE)
 _SAME = re.compile(r"(?P<refusal>ON CONFLICT DO NOTHING|FOR UPDATE|NOT EXISTS|OR IGNORE)")

@@ -49,7 +49,7 @@ def judge(path: Path, documents: Iterable[dict[str, Any]]) -> Verdict:
             _judge_execution(connection, verdict, by_name, *row)
         if connection.execute("SELECT count(*) FROM timers").fetchone() != (0,):
             verdict.problems.append("a timer is left")
-        rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
+        rows = connection.execute("SELECT dead_letter FROM dead_letters ORDER BY id").fetchall()
         verdict.dead_letters = [codec.decode_dead_letter(dead_letter) for (dead_letter,) in rows]
     finally:
         connection.close()

@@ -126,7 +126,7 @@ def _read(plant: Plant, verdict: Verdict) -> None:
                     f"{name}: the row says {state} ended at {ended_at}, the archive "
                     f"{stored.record.state}"
                 )
-        rows = connection.execute("SELECT letter FROM letters ORDER BY id").fetchall()
+        rows = connection.execute("SELECT dead_letter FROM dead_letters ORDER BY id").fetchall()
         verdict.dead_letters = [codec.decode_dead_letter(dead_letter) for (dead_letter,) in rows]
 
 

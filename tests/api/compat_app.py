@@ -121,9 +121,9 @@ class Client:
         """Nothing was stored."""
         cold = self.service.stores.cold
         return not (
-            await cold.workflows()
-            or await cold.search(Search())
-            or await cold.dead_letters(DeadLetterSearch())
+            await cold.definitions.workflows()
+            or await cold.executions.search(Search())
+            or await cold.dead_letters.dead_letters(DeadLetterSearch())
         )
 
 

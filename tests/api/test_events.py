@@ -89,7 +89,7 @@ def test_an_execution_is_followed_from_its_first_line_to_its_end() -> None:
             await chronicle.commit("a")
             await chronicle.finish("a")
             rest = [event async for event in events]
-        history = history_view(await chronicle.stores.cold.history("a") or [])
+        history = history_view(await chronicle.stores.cold.executions.history("a") or [])
         assert [event["data"] for event in [*first, *rest[:-1]]] == [
             {**line, "execution_id": "a"} for line in history
         ]

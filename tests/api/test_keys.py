@@ -22,20 +22,20 @@ class Clock:
 
 
 async def made(*scopes: str) -> tuple[Cold, Clock, Keys, ApiKey, str]:
-    cold, clock = Cold(), Clock()
-    keys = Keys(cold, clock)
+    api_keys, clock = Cold(), Clock()
+    keys = Keys(api_keys, clock)
     key, token = await keys.create("ci", scopes or ["submit"])
-    return cold, clock, keys, key, token
+    return api_keys, clock, keys, key, token
 
 
 @pytest.mark.fault("security", "where a key's secret can be found afterwards")
 def test_a_key_is_shown_once_and_kept_as_a_hash():
     async def scenario() -> None:
-        cold, _, keys, key, token = await made()
+        api_keys, _, keys, key, token = await made()
         prefix, key_id, secret = token.split("_", 2)
         assert (prefix, key_id, len(key_id), len(secret)) == ("pk", key.id, 12, 43)
-        assert cold.keys_by_id[key.id].hash == sha256(secret.encode()).digest()
-        assert secret not in repr(cold.keys_by_id)
+        assert api_keys.keys_by_id[key.id].hash == sha256(secret.encode()).digest()
+        assert secret not in repr(api_keys.keys_by_id)
         assert await keys.check(token) == key
 
     asyncio.run(scenario())
@@ -66,10 +66,10 @@ def test_no_two_keys_are_alike():
 )
 def test_what_a_key_can_not_be(name, scopes):
     async def scenario() -> None:
-        cold = Cold()
+        api_keys = Cold()
         with pytest.raises(InvalidInput):
-            await Keys(cold).create(name, scopes)
-        assert not cold.keys_by_id
+            await Keys(api_keys).create(name, scopes)
+        assert not api_keys.keys_by_id
 
     asyncio.run(scenario())
 
@@ -148,38 +148,38 @@ def test_every_key_is_compared_in_constant_time_also_one_that_there_is_not(monke
 
 def test_wrong_unknown_and_revoked_keys_read_the_store_equally_often():
     async def scenario() -> None:
-        cold, clock, keys, _, token = await made()
+        api_keys, clock, keys, _, token = await made()
         _, revoked = await keys.create("old", ["admin"])
         await keys.revoke(revoked.split("_")[1])
         for wrong in [*wrong_tokens(token), revoked]:
             clock.now += MISS_SECONDS
-            before = cold.reads
+            before = api_keys.reads
             await keys.check(wrong)
             await keys.check(wrong)
-            assert cold.reads == before + 1, wrong
+            assert api_keys.reads == before + 1, wrong
 
     asyncio.run(scenario())
 
 
 def test_a_key_in_use_costs_a_read_every_few_seconds():
     async def scenario() -> None:
-        cold, clock, keys, _, token = await made()
+        api_keys, clock, keys, _, token = await made()
         for _ in range(100):
             await keys.check(token)
-        assert cold.reads == 1
+        assert api_keys.reads == 1
         clock.now += CACHE_SECONDS
         for _ in range(100):
             await keys.check(token)
-        assert cold.reads == 2
+        assert api_keys.reads == 2
 
     asyncio.run(scenario())
 
 
 def test_requests_that_come_together_share_a_read():
     async def scenario() -> None:
-        cold, _, keys, key, token = await made()
+        api_keys, _, keys, key, token = await made()
         assert await asyncio.gather(*[keys.check(token) for _ in range(50)]) == [key] * 50
-        assert cold.reads == 1
+        assert api_keys.reads == 1
 
     asyncio.run(scenario())
 
@@ -198,9 +198,9 @@ def test_a_key_revoked_here_stops_at_once():
 
 def test_a_key_revoked_by_another_process_stops_within_seconds():
     async def scenario() -> None:
-        cold, clock, keys, key, token = await made()
+        api_keys, clock, keys, key, token = await made()
         assert await keys.check(token)
-        await cold.revoke_key(key.id, 1.0)
+        await api_keys.revoke_key(key.id, 1.0)
         clock.now += CACHE_SECONDS
         assert await keys.check(token) is None
 
@@ -209,11 +209,11 @@ def test_a_key_revoked_by_another_process_stops_within_seconds():
 
 def test_a_read_from_before_a_revocation_does_not_bring_the_key_back():
     async def scenario() -> None:
-        cold, _, keys, key, token = await made()
-        cold.gate = slow = asyncio.Event()
+        api_keys, _, keys, key, token = await made()
+        api_keys.gate = slow = asyncio.Event()
         early = asyncio.create_task(keys.check(token))
         await let_others_run()
-        cold.gate = None
+        api_keys.gate = None
         await keys.revoke(key.id)
         assert await keys.check(token) is None
         slow.set()
@@ -225,10 +225,10 @@ def test_a_read_from_before_a_revocation_does_not_bring_the_key_back():
 
 def test_a_key_made_by_another_process_works_at_once():
     async def scenario() -> None:
-        cold, clock, keys, _, token = await made()
+        api_keys, clock, keys, _, token = await made()
         assert await keys.check(token)
         clock.now += MISS_SECONDS
-        key, new = await Keys(cold).create("late", ["read"])
+        key, new = await Keys(api_keys).create("late", ["read"])
         assert await keys.check(new) == key
 
     asyncio.run(scenario())
@@ -236,13 +236,13 @@ def test_a_key_made_by_another_process_works_at_once():
 
 def test_a_store_that_fails_lets_nobody_in_and_is_asked_again():
     async def scenario() -> None:
-        cold, clock, keys, key, token = await made()
+        api_keys, clock, keys, key, token = await made()
         assert await keys.check(token)
         clock.now += CACHE_SECONDS
-        cold.failure = StoreUnavailable("away")
+        api_keys.failure = StoreUnavailable("away")
         with pytest.raises(StoreUnavailable):
             await keys.check(token)
-        cold.failure = None
+        api_keys.failure = None
         assert await keys.check(token) == key
 
     asyncio.run(scenario())

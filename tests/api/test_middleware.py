@@ -163,7 +163,7 @@ def test_what_was_done_is_in_the_trail_of_the_store():
             started = await call(app, "POST", "/api/v1/executions", headers, body=body)
             assert started.status == 201
             await call(app, "POST", "/api/v1/executions/nobody/cancel", headers)
-            lines = await engine.stores.cold.audit(AuditSearch(key_id=key.id))
+            lines = await engine.stores.cold.audit_log.audit(AuditSearch(key_id=key.id))
             assert [(line.action, line.object, line.status) for line in lines] == [
                 ("cancel_execution", "executions/nobody", 404),
                 ("start_execution", f"executions/{started.json['execution_id']}", 201),
@@ -191,7 +191,9 @@ def test_a_key_is_made_and_revoked_over_http():
             assert (
                 await call(app, "GET", "/api/v1/executions", bearer(api_key["key"]))
             ).status == 401
-            objects = [line.object for line in await engine.stores.cold.audit(AuditSearch())]
+            objects = [
+                line.object for line in await engine.stores.cold.audit_log.audit(AuditSearch())
+            ]
             assert objects == [f"keys/{api_key['id']}"] * 2
 
     asyncio.run(scenario())

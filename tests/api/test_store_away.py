@@ -191,7 +191,7 @@ def test_a_submission_is_refused_before_anything_is_written_while_the_hot_store_
 
 def test_what_was_stored_is_answered_positively_though_the_rest_fails() -> None:
     async def scenario(api: ApiUnderTest) -> None:
-        real = api.engine.stores.cold.record_intents
+        real = api.engine.stores.cold.executions.record_intents
 
         async def create_and_lose_both(*arguments: Any) -> Any:
             answer = await real(*arguments)
@@ -216,7 +216,7 @@ def test_a_retry_that_is_stored_is_answered_though_its_dead_letters_could_not_be
         )
         failed = (await api.call("POST", "/api/v1/executions?wait=20", bad)).json
         assert failed["state"] == "FAILED"
-        real = api.engine.stores.cold.record_intents
+        real = api.engine.stores.cold.executions.record_intents
 
         async def create_and_go(*arguments: Any) -> Any:
             answer = await real(*arguments)

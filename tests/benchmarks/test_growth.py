@@ -85,7 +85,7 @@ def test_a_filled_file_holds_executions_that_the_engine_reads_as_its_own(tmp_pat
             copy = await engine.status(filling.name_of(49))
             assert copy.completed
             assert set(copy.nodes) == {"a", "b", "c", "d"}
-            assert len(await engine.stores.cold.search(Search(limit=100))) == 51
+            assert len(await engine.stores.cold.executions.search(Search(limit=100))) == 51
 
     penstock.runtime.run_loop(run())
     with sqlite3.connect(path) as connection:

@@ -121,7 +121,7 @@ def test_keys_are_made_and_revoked_while_a_server_has_the_store_open(tmp_path):
         clock = [0.0]
         stores = open_stores(f"sqlite:///{tmp_path / 'penstock.db'}", Settings())
         try:
-            keys = Keys(stores.cold, lambda: clock[0])
+            keys = Keys(stores.cold.api_keys, lambda: clock[0])
             assert not await keys.any()
             key_id, token = await asyncio.to_thread(
                 made, tmp_path, "--scope", "submit", "--name", "ci"

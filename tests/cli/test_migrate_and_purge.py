@@ -85,9 +85,9 @@ def test_a_database_is_purged(tmp_path):
     with psycopg.connect(url) as connection:
         connection.execute(
             "INSERT INTO executions (created_at, ended_at, revision, generation, partition, "
-            "version, id, workflow, state, intent) "
-            "VALUES (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''), "
-            "(1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')"
+            "version, id, workflow, phase, state, intent) "
+            "VALUES (1, 2, 1, 1, 0, 1, 'old', 'flow', 'ended', 'COMPLETED', ''), "
+            "(1, NULL, 1, 1, 0, 1, 'active', 'flow', 'started', 'RUNNING', '')"
         )
     said = penstock("purge", "--older-than", "1d", "--dry-run", "--database", url, cwd=tmp_path)
     assert said.stdout.endswith("1 execution would be deleted\n")
@@ -105,8 +105,8 @@ def test_the_age_of_an_execution_goes_by_the_clock_of_the_database(arguments, mo
     with psycopg.connect(url) as connection:
         connection.execute(
             "INSERT INTO executions (created_at, ended_at, revision, generation, partition, "
-            "version, id, workflow, state, intent) "
-            "SELECT now, now, 1, 1, 0, 1, 'young', 'flow', 'COMPLETED', '' "
+            "version, id, workflow, phase, state, intent) "
+            "SELECT now, now, 1, 1, 0, 1, 'young', 'flow', 'ended', 'COMPLETED', '' "
             "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS clock"
         )
     year_seconds = 365 * SECONDS["d"]

@@ -39,7 +39,7 @@ from penstock.stores.records import (
 )
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores, preparing
 from penstock.stores.sqlite.lock import LockFile
-from penstock.stores.sqlite.purging import purge
+from tests.contract.upgrading import make_file_of_schema_3
 
 HOLDER = """
 import sys
@@ -67,12 +67,12 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
 
     async def write(stores: SqliteStores) -> None:
         owner = await begin(stores, "active", "over")
-        await stores.cold.record_intents(
+        await stores.cold.executions.record_intents(
             [new_intent("waiting", labels={"a": 1}, idempotency_key="key", request_hash="hash")]
         )
         await owner.commit(active, ended("over"))
-        await stores.cold.put_workflow("report", "hash", b"text", 5.0)
-        await stores.cold.remember_handlers({"resize": HandlerDefaults(queue="gpu")})
+        await stores.cold.definitions.put_workflow("report", "hash", b"text", 5.0)
+        await stores.cold.definitions.remember_handlers({"resize": HandlerDefaults(queue="gpu")})
 
     async def read(stores: SqliteStores) -> None:
         record = started("active").record
@@ -80,24 +80,29 @@ def test_everything_committed_is_there_after_the_file_is_opened_again(tmp_path: 
         history = [*started("active").history, line]
         expected = Stored(record, active.nodes, active.outputs, 2, history, active.logs)
         assert (await stores.hot.load(["active", "waiting"])) == {"active": expected}
-        assert await stores.cold.execution("active") == expected
-        assert await stores.cold.started(0) == ["active", "waiting"]
-        assert [execution.execution_id for execution in await stores.cold.search(Search())] == [
+        assert await stores.cold.executions.execution("active") == expected
+        assert await stores.cold.executions.started(0) == ["active", "waiting"]
+        assert [
+            execution.execution_id for execution in await stores.cold.executions.search(Search())
+        ] == [
             "waiting",
             "over",
             "active",
         ]
         assert await stores.hot.due(0, 77.0, 10) == ["active"]
-        assert [row.dead_letter for row in await stores.cold.dead_letters(DeadLetterSearch())] == [
-            dead_letter("active")
-        ]
-        assert await stores.cold.record_intents(
+        assert [
+            row.dead_letter
+            for row in await stores.cold.dead_letters.dead_letters(DeadLetterSearch())
+        ] == [dead_letter("active")]
+        assert await stores.cold.executions.record_intents(
             [new_intent("x", idempotency_key="key", request_hash="hash")]
         ) == ["waiting"]
-        version = await stores.cold.get_workflow("report")
+        version = await stores.cold.definitions.get_workflow("report")
         assert version is not None
         assert (version.version, version.document, version.created_at) == (1, b"text", 5.0)
-        assert await stores.cold.known_handlers() == {"resize": HandlerDefaults(queue="gpu")}
+        assert await stores.cold.definitions.known_handlers() == {
+            "resize": HandlerDefaults(queue="gpu")
+        }
 
     _in_turn(tmp_path, write, read, read)
 
@@ -119,51 +124,55 @@ def test_every_book_is_there_after_the_file_is_opened_again(tmp_path: Path) -> N
         await owner.commit(
             ended("over", dead_letters=[dead_letter("over", "a"), dead_letter("over", "b")])
         )
-        await stores.cold.close_dead_letters([1], "retried", 2.0, "again")
-        await stores.cold.record_intents([waiting, submitted("late", created_at=10.0)])
+        await stores.cold.dead_letters.close_dead_letters([1], "retried", 2.0, "again")
+        await stores.cold.executions.record_intents([waiting, submitted("late", created_at=10.0)])
         for content in ("one", "two"):
-            await stores.cold.put_workflow("kept", content, b"text", 1.0)
-        await stores.cold.put_workflow("gone", "one", b"text", 1.0)
-        await stores.cold.set_alias("kept", "stable", {1: 90, 2: 10})
-        await stores.cold.delete_workflow("gone")
-        await stores.cold.put_key(key)
-        await stores.cold.write_audit([line])
+            await stores.cold.definitions.put_workflow("kept", content, b"text", 1.0)
+        await stores.cold.definitions.put_workflow("gone", "one", b"text", 1.0)
+        await stores.cold.definitions.set_alias("kept", "stable", {1: 90, 2: 10})
+        await stores.cold.definitions.delete_workflow("gone")
+        await stores.cold.api_keys.put_key(key)
+        await stores.cold.audit_log.write_audit([line])
 
     async def read(stores: SqliteStores) -> None:
-        assert await stores.cold.keys() == [key]
-        assert await stores.cold.audit(AuditSearch()) == [line]
-        assert await stores.cold.workflows() == [
+        assert await stores.cold.api_keys.keys() == [key]
+        assert await stores.cold.audit_log.audit(AuditSearch()) == [line]
+        assert await stores.cold.definitions.workflows() == [
             WorkflowRow("kept", 2, 2, 1.0, 1.0, {"stable": {1: 90, 2: 10}})
         ]
-        rows = await stores.cold.dead_letters(DeadLetterSearch(closed=True))
+        rows = await stores.cold.dead_letters.dead_letters(DeadLetterSearch(closed=True))
         assert [(row.dead_letter.node_id, row.closed, row.retried_as) for row in rows] == [
             ("b", None, None),
             ("a", "retried", "again"),
         ]
-        assert await stores.cold.intent("waiting") == waiting
-        assert await stores.cold.started(0) == ["late"]
+        assert await stores.cold.executions.intent("waiting") == waiting
+        assert await stores.cold.executions.started(0) == ["late"]
         for wanted in (
             Search(labels={"a": "1"}),
             Search(retry_of="old"),
             Search(states=("PENDING",), since=11.0),
         ):
-            assert [row.execution_id for row in await stores.cold.search(wanted)] == ["waiting"]
+            assert [row.execution_id for row in await stores.cold.executions.search(wanted)] == [
+                "waiting"
+            ]
         # created long before the one that it was stored after: how far that is has to be known
         # again
-        assert [row.execution_id for row in await stores.cold.search(Search(until=11.0))] == [
-            "late"
-        ]
-        assert [part.execution_id for part in await stores.cold.read_commits((0,))] == [
+        assert [
+            row.execution_id for row in await stores.cold.executions.search(Search(until=11.0))
+        ] == ["late"]
+        assert [part.execution_id for part in await stores.cold.executions.read_commits((0,))] == [
             "over",
             "over",
         ]
 
     async def go_on(stores: SqliteStores) -> None:
-        await stores.cold.trigger("waiting", None, {})
+        await stores.cold.executions.trigger("waiting", None, {})
         owner = await Owner.of(stores)
         await owner.commit(started("waiting"))
-        assert [part.execution_id for part in await stores.cold.read_commits((2,))] == ["waiting"]
-        numbers = [row.n for row in await stores.cold.search(Search())]
+        assert [part.execution_id for part in await stores.cold.executions.read_commits((2,))] == [
+            "waiting"
+        ]
+        numbers = [row.n for row in await stores.cold.executions.search(Search())]
         assert numbers == sorted(set(numbers), reverse=True)
 
     _in_turn(tmp_path, write, read, read, go_on)
@@ -173,16 +182,16 @@ def test_an_execution_that_was_triggered_begins_after_the_file_is_opened_again(
     tmp_path: Path,
 ) -> None:
     async def write(stores: SqliteStores) -> None:
-        await stores.cold.record_intents(
+        await stores.cold.executions.record_intents(
             [new_intent("one", waits=True), new_intent("two", waits=True), new_intent("three")]
         )
-        await stores.cold.trigger("one", b"[1]", {})
-        await stores.cold.request_control("two", "cancel")
+        await stores.cold.executions.trigger("one", b"[1]", {})
+        await stores.cold.executions.request_control("two", "cancel")
 
     async def go_on(stores: SqliteStores) -> None:
-        assert await stores.cold.started(0) == ["one", "two", "three"]
+        assert await stores.cold.executions.started(0) == ["one", "two", "three"]
         assert await stores.hot.load(["one", "two", "three"]) == {}
-        intent = await stores.cold.intent("one")
+        intent = await stores.cold.executions.intent("one")
         assert intent is not None
         assert intent.record.input == b"[1]"
         owner = await Owner.of(stores)
@@ -202,7 +211,7 @@ def test_an_execution_goes_on_after_its_file_is_opened_again(tmp_path: Path) -> 
         await owner.commit(queued(task("e1")), queued(task("e2")))
         loaded = await stores.hot.load(["e1", "e2"])
         assert {tuple(stored.runs) for stored in loaded.values()} == {("fetch",)}
-        await stores.cold.record_intents([new_intent("e3")])
+        await stores.cold.executions.record_intents([new_intent("e3")])
         await owner.commit(started("e3"))
         assert [line.seq for line in (await stores.hot.load(["e1"]))["e1"].history] == [1, 2]
 
@@ -214,7 +223,7 @@ def test_a_closed_store_is_one_complete_file(tmp_path: Path) -> None:
         await begin(stores, "e1")
 
     async def read(stores: SqliteStores) -> None:
-        assert await stores.cold.started(0) == ["e1"]
+        assert await stores.cold.executions.started(0) == ["e1"]
 
     _in_turn(tmp_path / "store.db", write)
     (tmp_path / "copy").mkdir()
@@ -293,23 +302,14 @@ def test_a_store_of_another_schema_is_refused_and_left_as_it_is(tmp_path: Path) 
 
 def test_a_file_of_the_schema_before_is_brought_up_to_date_once(tmp_path: Path) -> None:
     path, gpu = tmp_path / "store.db", HandlerDefaults(queue="gpu")
-
-    async def fill(stores: SqliteStores) -> None:
-        await stores.cold.record_intents([new_intent("e1")])
-        await stores.cold.remember_handlers({"old": gpu})
+    make_file_of_schema_3(path)
 
     async def read(stores: SqliteStores) -> None:
-        assert await stores.cold.started(0) == ["e1"]
-        handlers = await stores.cold.known_handlers()
+        handlers = await stores.cold.definitions.known_handlers()
         assert handlers["old"] == HandlerDefaults()  # what it asked for wasn't kept then
-        await stores.cold.remember_handlers({"new": gpu})
-        assert await stores.cold.known_handlers() == {**handlers, "new": gpu}
+        await stores.cold.definitions.remember_handlers({"new": gpu})
+        assert await stores.cold.definitions.known_handlers() == {**handlers, "new": gpu}
 
-    _in_turn(path, fill)
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE handlers DROP COLUMN defaults")
-        connection.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
-    assert purge(path, 0.0).executions == 0
     _in_turn(path, read, read)
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchall() == [
@@ -321,10 +321,10 @@ def test_a_file_that_an_earlier_version_left_half_opened_opens_again(tmp_path: P
     path = tmp_path / "store.db"
 
     async def fill(stores: SqliteStores) -> None:
-        await stores.cold.record_intents([new_intent("e1")])
+        await stores.cold.executions.record_intents([new_intent("e1")])
 
     async def read(stores: SqliteStores) -> None:
-        assert await stores.cold.started(0) == ["e1"]
+        assert await stores.cold.executions.started(0) == ["e1"]
 
     _in_turn(path, fill)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -382,7 +382,7 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 
 def test_only_its_account_may_read_the_files_of_a_store(tmp_path: Path) -> None:
     async def look(stores: SqliteStores) -> None:
-        await stores.cold.record_intents([new_intent("e1")])
+        await stores.cold.executions.record_intents([new_intent("e1")])
         await stores.blobs.put(b"x" * 1000)
         files = await asyncio.to_thread(lambda: list(tmp_path.rglob("*")))
         assert {file.name for file in files} >= {
@@ -444,4 +444,4 @@ async def _visit(path: Path, visit: object) -> None:
 
 
 async def _look(stores: SqliteStores) -> None:
-    assert await stores.cold.started(0) == []
+    assert await stores.cold.executions.started(0) == []

@@ -134,7 +134,9 @@ def test_a_retry_keeps_what_it_took_over(tmp_path):
             second,
             third,
         }
-        dead_letters = await engine.stores.cold.dead_letters(DeadLetterSearch(closed=True))
+        dead_letters = await engine.stores.cold.dead_letters.dead_letters(
+            DeadLetterSearch(closed=True)
+        )
         assert {row.dead_letter.execution_id for row in dead_letters} == {second, third}
 
     on_engine(path, look)
@@ -145,16 +147,18 @@ def test_positions_in_the_feed_and_numbers_of_dead_letters_go_on(tmp_path):
 
     async def work(engine: Engine) -> tuple[Any, int]:
         await finished(engine, HALF)
-        dead_letters = await engine.stores.cold.dead_letters(DeadLetterSearch(closed=True))
-        return await engine.stores.cold.commits_end(), dead_letters[0].id
+        dead_letters = await engine.stores.cold.dead_letters.dead_letters(
+            DeadLetterSearch(closed=True)
+        )
+        return await engine.stores.cold.executions.commits_end(), dead_letters[0].id
 
     end, dead_letter = on_engine(path, work)
     purge(path, later())
     purge(path, later())
 
     async def look(engine: Engine) -> None:
-        assert await engine.stores.cold.commits_end() == end
-        assert await engine.stores.cold.read_commits((0,)) == []
+        assert await engine.stores.cold.executions.commits_end() == end
+        assert await engine.stores.cold.executions.read_commits((0,)) == []
 
     on_engine(path, look)
     after, next_dead_letter = on_engine(path, work)

@@ -39,9 +39,11 @@ async def _with_file(test: Callable[[SqliteStores], Awaitable[None]], folder: Pa
 async def test_writes_that_arrive_together_share_a_commit(stores: SqliteStores) -> None:
     before = stores._writer.commits
     names = [f"e{number}" for number in range(200)]
-    await asyncio.gather(*(stores.cold.record_intents([new_intent(name)]) for name in names))
+    await asyncio.gather(
+        *(stores.cold.executions.record_intents([new_intent(name)]) for name in names)
+    )
     assert 0 < stores._writer.commits - before < len(names) / 2
-    assert len(await stores.cold.started(0)) == len(names)
+    assert len(await stores.cold.executions.started(0)) == len(names)
 
 
 @on_file
@@ -49,7 +51,10 @@ async def test_what_waits_for_the_writer_becomes_one_commit(stores: SqliteStores
     async with _busy_writer(stores):
         before = stores._writer.commits
         creating = asyncio.gather(
-            *(stores.cold.record_intents([new_intent(f"e{number}")]) for number in range(50))
+            *(
+                stores.cold.executions.record_intents([new_intent(f"e{number}")])
+                for number in range(50)
+            )
         )
         await until(lambda: stores._writer._jobs.qsize() == 50)
     await creating
@@ -123,12 +128,14 @@ async def test_a_full_disk_is_said_so_and_nothing_is_lost_when_there_is_room_aga
     with pytest.raises(StoreUnavailable, match="full"):
         await owner.commit(changes)
     with pytest.raises(StoreUnavailable, match="full"):
-        await stores.cold.put_workflow("report", "hash", b"x" * 10_000_000, 1.0)
+        await stores.cold.definitions.put_workflow("report", "hash", b"x" * 10_000_000, 1.0)
     assert await stores.hot.load(["e1"]) == before
     await stores._writer.submit(lambda connection: _pragma(connection, f"max_page_count={2**30}"))
     await (await Owner.of(stores)).commit(changes)
     assert (await stores.hot.load(["e1"]))["e1"].outputs == changes.outputs
-    assert (await stores.cold.put_workflow("report", "hash", b"x" * 10_000_000, 1.0)).version == 1
+    assert (
+        await stores.cold.definitions.put_workflow("report", "hash", b"x" * 10_000_000, 1.0)
+    ).version == 1
 
 
 @on_file
@@ -138,7 +145,7 @@ async def test_one_bad_job_does_not_fail_the_others_of_its_commit(stores: Sqlite
             lambda connection: connection.execute("INSERT INTO nowhere VALUES (1)")
         )
         good = [
-            asyncio.ensure_future(stores.cold.record_intents([new_intent(f"e{number}")]))
+            asyncio.ensure_future(stores.cold.executions.record_intents([new_intent(f"e{number}")]))
             for number in range(10)
         ]
         await until(lambda: stores._writer._jobs.qsize() == 11)
@@ -147,7 +154,7 @@ async def test_one_bad_job_does_not_fail_the_others_of_its_commit(stores: Sqlite
     assert [answer for (answer,) in await asyncio.gather(*good)] == [
         f"e{number}" for number in range(10)
     ]
-    assert len(await stores.cold.started(0)) == 10
+    assert len(await stores.cold.executions.started(0)) == 10
 
 
 @on_file
@@ -161,7 +168,7 @@ async def test_a_job_that_raises_anything_is_answered_and_the_writer_goes_on(
         async with asyncio.timeout(5):
             await stores._writer.submit(broken)
     async with asyncio.timeout(5):
-        assert await stores.cold.record_intents([new_intent("e1")]) == ["e1"]
+        assert await stores.cold.executions.record_intents([new_intent("e1")]) == ["e1"]
 
 
 @on_file
@@ -172,14 +179,16 @@ async def test_a_job_of_which_half_failed_leaves_nothing(stores: SqliteStores) -
 
     with pytest.raises(StoreError):
         await stores._writer.submit(half)
-    assert await stores.cold.known_handlers() == {}
+    assert await stores.cold.definitions.known_handlers() == {}
 
 
 def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
     async def write(stores: SqliteStores) -> None:
         log = stores.path.with_name(stores.path.name + "-wal")
         for number in range(60):
-            await stores.cold.put_workflow("report", f"hash-{number}", b"x" * 500_000, 1.0)
+            await stores.cold.definitions.put_workflow(
+                "report", f"hash-{number}", b"x" * 500_000, 1.0
+            )
         assert log.stat().st_size < 2 * writer.LOG_PAGES * 4120
         assert stores.path.stat().st_size > 10_000_000
 

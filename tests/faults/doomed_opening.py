@@ -30,6 +30,7 @@ from typing import Any
 from penstock.contract.facts import begin, new_intent
 from penstock.errors import StoreUnavailable
 from penstock.stores.sqlite import SCHEMA_VERSION, SqliteStores
+from tests.contract.upgrading import make_file_of_schema_3
 
 CALLS = (
     "open",
@@ -86,11 +87,12 @@ def make_killed(path: Path) -> None:
 
 
 def make_old(path: Path) -> None:
-    """Of the schema before."""
-    make_closed(path)
+    """Of the schema before the last one."""
+    make_file_of_schema_3(path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("ALTER TABLE handlers DROP COLUMN defaults")
-        connection.execute("UPDATE meta SET value = '3' WHERE key = 'schema'")
+        for name, execution_id in zip(("unbegun", "running", "paused"), BEFORE, strict=True):
+            rename = "UPDATE executions SET id = ? WHERE id = ?"
+            connection.execute(rename, (execution_id, name))
 
 
 def make_damaged(path: Path) -> None:
@@ -121,8 +123,8 @@ def live(folder: Path) -> None:
 
     async def main() -> None:
         stores = SqliteStores(folder / NAME)
-        if await stores.cold.intent("accepted") is None:
-            await stores.cold.record_intents([new_intent("accepted")])
+        if await stores.cold.executions.intent("accepted") is None:
+            await stores.cold.executions.record_intents([new_intent("accepted")])
         (folder / "accepted").touch()
         await stores.close()
 
@@ -134,7 +136,7 @@ def judge(folder: Path) -> None:
 
     async def main() -> None:
         stores = SqliteStores(folder / NAME)
-        started = set(await stores.cold.started(0))
+        started = set(await stores.cold.executions.started(0))
         missing = {*(() if (folder / "was new").exists() else BEFORE)} - started
         assert not missing, f"missing: {missing}"
         if (folder / "accepted").exists():

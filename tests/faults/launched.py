@@ -77,11 +77,16 @@ def arm(text: str) -> None:
 
 def _method_of(write: str) -> tuple[type, str]:
     """The class that has the method in a process of the scaled engine."""
-    from penstock.stores.postgres.blobs import PostgresBlobs  # noqa: PLC0415 -- as above, and so below
+    from penstock.stores.postgres.api_keys import PostgresApiKeys  # noqa: PLC0415 -- as above, and so below
+    from penstock.stores.postgres.audit_log import PostgresAuditLog  # noqa: PLC0415
+    from penstock.stores.postgres.blobs import PostgresBlobs  # noqa: PLC0415
+    from penstock.stores.postgres.cold_tier import PostgresColdTier  # noqa: PLC0415
+    from penstock.stores.postgres.dead_letters import PostgresDeadLetters  # noqa: PLC0415
+    from penstock.stores.postgres.definitions import PostgresDefinitions  # noqa: PLC0415
     from penstock.stores.redis.hot import RedisHotStore  # noqa: PLC0415
     from penstock.stores.redis.hot_tier import RedisHotTier  # noqa: PLC0415
     from penstock.stores.redis.queue import RedisTaskQueue  # noqa: PLC0415
-    from penstock.stores.scaled import ScaledColdStore  # noqa: PLC0415
+    from penstock.stores.scaled import ScaledExecutions  # noqa: PLC0415
 
     protocol, _, name = write.partition(".")
     owners: dict[str, type] = {
@@ -89,8 +94,14 @@ def _method_of(write: str) -> tuple[type, str]:
         "TaskQueue": RedisTaskQueue,
         "HotTier": RedisHotTier,
         "BlobStore": PostgresBlobs,
+        "ColdTier": PostgresColdTier,
+        "Definitions": PostgresDefinitions,
+        "Executions": ScaledExecutions,
+        "DeadLetters": PostgresDeadLetters,
+        "ApiKeys": PostgresApiKeys,
+        "AuditLog": PostgresAuditLog,
     }
-    return owners.get(protocol, ScaledColdStore), name
+    return owners[protocol], name
 
 
 def _reply() -> tuple[type, str]:

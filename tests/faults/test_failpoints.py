@@ -145,7 +145,7 @@ async def _lose_starts(client: Client) -> None:
     intents = [
         await client.service.submissions.prepare(StartRequest(workflow=plan)) for _ in range(40)
     ]
-    await client.stores.cold.record_intents(intents)
+    await client.stores.cold.executions.record_intents(intents)
     client.accepted.update(
         dict.fromkeys((intent.record.execution_id for intent in intents), GOOD[0])
     )
@@ -193,7 +193,7 @@ async def _cancel_strays(client: Client) -> None:
     The response was cut off.
     """
     rows = await client.stores.cold.database.rows(
-        "SELECT id FROM executions WHERE state = 'PENDING'", ()
+        "SELECT id FROM executions WHERE phase = 'waiting'", ()
     )
     for (name,) in rows:
         if name not in client.accepted:

@@ -36,7 +36,7 @@ from penstock.contract.facts import new_intent
 
 async def main():
     stores = SqliteStores(Path(sys.argv[1]))
-    await stores.cold.record_intents([new_intent(name) for name in sys.argv[2:]])
+    await stores.cold.executions.record_intents([new_intent(name) for name in sys.argv[2:]])
     blob = await stores.blobs.put(b"a large value")
     print("open", flush=True)
     sys.stdin.read()
@@ -212,17 +212,19 @@ def test_nothing_is_accepted_when_a_file_of_the_store_is_gone(
     async def main() -> None:
         stores = SqliteStores(path)
         await stores.blobs.put(b"a large value")
-        await stores.cold.record_intents([new_intent("e1", idempotency_key="k", request_hash="h")])
-        await stores.cold.put_workflow("report", "hash", b"text", 1.0)
+        await stores.cold.executions.record_intents(
+            [new_intent("e1", idempotency_key="k", request_hash="h")]
+        )
+        await stores.cold.definitions.put_workflow("report", "hash", b"text", 1.0)
         stores.hot.check_open()
         harm(path)
         with pytest.raises(StoreUnavailable, match="in use; what is written now would be lost"):
-            await stores.cold.record_intents([new_intent("e2")])
+            await stores.cold.executions.record_intents([new_intent("e2")])
         for call in (
-            lambda: stores.cold.record_intents([new_intent("e3")]),
-            lambda: stores.cold.key_use("", "k"),
-            lambda: stores.cold.put_workflow("report", "hash", b"text", 1.0),
-            lambda: stores.cold.request_control("e1", "cancel"),
+            lambda: stores.cold.executions.record_intents([new_intent("e3")]),
+            lambda: stores.cold.executions.key_use("", "k"),
+            lambda: stores.cold.definitions.put_workflow("report", "hash", b"text", 1.0),
+            lambda: stores.cold.executions.request_control("e1", "cancel"),
         ):
             with pytest.raises(StoreUnavailable):
                 await call()
@@ -248,16 +250,16 @@ def test_a_file_that_is_put_back_is_written_to_again(
 
     async def main() -> None:
         stores = SqliteStores(path)
-        await stores.cold.record_intents([new_intent("e1")])
+        await stores.cold.executions.record_intents([new_intent("e1")])
         path.parent.rename(tmp_path / "b")
         await until(lambda: not is_open(stores))
         (tmp_path / "b").rename(path.parent)
         await until(lambda: is_open(stores))
-        await stores.cold.record_intents([new_intent("e2")])
+        await stores.cold.executions.record_intents([new_intent("e2")])
         await stores.close()
         assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
         stores = SqliteStores(path)
-        assert await stores.cold.started(0) == ["e1", "e2"]
+        assert await stores.cold.executions.started(0) == ["e1", "e2"]
         await stores.close()
 
     asyncio.run(main())
@@ -350,7 +352,7 @@ def test_what_a_killed_process_left_is_found_by_every_name_of_the_file(
 
     async def look(name: Path) -> None:
         stores = SqliteStores(name)
-        assert await stores.cold.started(0) == ["e1", "e2"]
+        assert await stores.cold.executions.started(0) == ["e1", "e2"]
         blob = await stores.blobs.put(b"a large value")
         assert await stores.blobs.get(blob) == b"a large value"
         await stores.close()
@@ -379,13 +381,13 @@ def test_a_second_store_on_the_file_in_one_process_leaves_the_locks_of_the_first
         for name in (path, link):
             with pytest.raises(StoreLocked, match=f"process {os.getpid()}"):
                 SqliteStores(name)
-        await stores.cold.record_intents([new_intent("e1")])
+        await stores.cold.executions.record_intents([new_intent("e1")])
         # another program looks: if it took itself for the last one it would remove the log
         await asyncio.to_thread(
             subprocess.run, [sys.executable, "-c", program, str(path)], check=True
         )
         assert path.with_name("store.db-wal").exists()
-        await stores.cold.record_intents([new_intent("e2")])
+        await stores.cold.executions.record_intents([new_intent("e2")])
         await stores.close()
 
     asyncio.run(main())

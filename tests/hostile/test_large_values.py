@@ -130,7 +130,9 @@ def test_a_stored_document_with_a_secret_where_it_is_shown_is_refused_at_run_tim
     async def work() -> None:
         async with Engine("memory://", settings=Settings()) as engine:
             now = time.time()
-            await engine.stores.cold.put_workflow("old", "hash", msgspec.json.encode(document), now)
+            await engine.stores.cold.definitions.put_workflow(
+                "old", "hash", msgspec.json.encode(document), now
+            )
             result = await (await engine.start("old")).result()
             assert result.error is not None
             assert result.error["category"] == "secret"

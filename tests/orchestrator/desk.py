@@ -109,7 +109,7 @@ class Desk:
         text = json.dumps(document).encode()
         plan = compile_document(document, handlers=WORK).plan
         plan.version = (
-            await self.stores.cold.put_workflow(name, str(hash(text)), text, self.now)
+            await self.stores.cold.definitions.put_workflow(name, str(hash(text)), text, self.now)
         ).version
         return plan
 
@@ -127,7 +127,7 @@ class Desk:
         record = ExecutionRecord(
             name, plan.name, plan.version, ExecutionState.PENDING, text, self.now
         )
-        await self.stores.cold.record_intents([Intent(record)])
+        await self.stores.cold.executions.record_intents([Intent(record)])
         return name
 
     async def drain(self, owner: PartitionOwner) -> None:
@@ -160,7 +160,7 @@ class Desk:
         return done
 
     async def stored(self, name: str) -> Stored:
-        stored = await self.stores.cold.execution(name)
+        stored = await self.stores.cold.executions.execution(name)
         assert stored is not None
         return stored
 

@@ -85,7 +85,7 @@ def test_tasks_go_to_the_queue_of_the_live_worker_that_started_last() -> None:
 
 def test_what_a_dead_worker_registered_decides_nothing() -> None:
     async def scenario(hall: Hall) -> None:
-        await hall.stores.cold.remember_handlers(
+        await hall.stores.cold.definitions.remember_handlers(
             {"work": SPECIAL}
         )  # as a worker does when it starts
         await hall.worker("living", "work", work=USUAL)
@@ -98,7 +98,9 @@ def test_what_a_dead_worker_registered_decides_nothing() -> None:
 
 def test_its_retries_and_time_out_decide_nothing_either() -> None:
     async def scenario(hall: Hall) -> None:
-        await hall.stores.cold.remember_handlers({"work": HandlerDefaults(timeout_seconds=1.0)})
+        await hall.stores.cold.definitions.remember_handlers(
+            {"work": HandlerDefaults(timeout_seconds=1.0)}
+        )
         await hall.worker("living", "work", work=HandlerDefaults(timeout_seconds=77.0))
         hall.plans.live = hall.routing.defaults
         plan = await hall.workflow([node("a")])

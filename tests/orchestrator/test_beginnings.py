@@ -27,7 +27,7 @@ NAME = "the-retry"
 async def record_intent(desk: Desk, nodes: list[dict[str, Any]], *reused: ReusedOutput) -> None:
     plan = await desk.workflow(nodes)
     record = ExecutionRecord(NAME, plan.name, plan.version, ExecutionState.PENDING, b"{}", desk.now)
-    await desk.stores.cold.record_intents(
+    await desk.stores.cold.executions.record_intents(
         [Intent(record, retry_of="execution-0", reused=list(reused))]
     )
 
@@ -114,7 +114,7 @@ def test_one_intent_that_cannot_be_read_stops_none_of_the_others() -> None:
     async def scenario() -> None:
         desk = Desk()
         names = [await desk.start([node("a")]) for _ in range(4)]
-        desk.stores.cold._intents[names[1]] = b"not an intent"
+        desk.stores.cold.executions._intents[names[1]] = b"not an intent"
         assert len(await desk.work(await desk.own())) == 3
         states = [await desk.state(name) for name in names]
         assert states == ["COMPLETED", "PENDING", "COMPLETED", "COMPLETED"]
@@ -125,13 +125,13 @@ def test_one_intent_that_cannot_be_read_stops_none_of_the_others() -> None:
 def _count_intents(desk: Desk) -> list[list[str]]:
     """What is asked for, from now on."""
     read: list[list[str]] = []
-    real = desk.stores.cold.intents
+    real = desk.stores.cold.executions.intents
 
     async def intents(execution_ids: Collection[str]) -> dict[str, Intent]:
         read.append(list(execution_ids))
         return await real(execution_ids)
 
-    desk.stores.cold.intents = intents  # type: ignore[method-assign]
+    desk.stores.cold.executions.intents = intents  # type: ignore[method-assign]
     return read
 
 

@@ -62,11 +62,11 @@ def test_what_runs_without_a_row_has_one_after_the_next_checkpoint_and_can_be_ca
         await desk.drain(owner)
         desk.stores.put_cold_back(older)
         with pytest.raises(NotFound):
-            await desk.stores.cold.request_control(name, "cancel")
+            await desk.stores.cold.executions.request_control(name, "cancel")
         checkpoints = desk.checkpointer(owner, metrics)
         checkpoints.dirty.add(name)
         await checkpoints.copy()
-        await desk.stores.cold.request_control(name, "cancel")
+        await desk.stores.cold.executions.request_control(name, "cancel")
         assert metrics.rewritten == 1
 
     asyncio.run(scenario())
@@ -91,7 +91,7 @@ def test_dead_letters_and_pauses_bring_the_whole_execution_if_it_has_no_row() ->
         await desk.archiver(owner, metrics).drain()
         assert [
             row.dead_letter.node_id
-            for row in await desk.stores.cold.dead_letters(DeadLetterSearch())
+            for row in await desk.stores.cold.dead_letters.dead_letters(DeadLetterSearch())
         ] == ["bad"]
         assert desk.row(name).runs["bad"].state == "FAILED"
         assert desk.row(paused).record.state == "PAUSED"
@@ -191,14 +191,14 @@ def test_an_execution_whose_version_is_lost_waits_and_does_not_fail(
         name = await desk.start([node("a"), node("b", "a")])
         await desk.drain(owner)
         (task,) = await desk.fetch()
-        lost = desk.stores.cold._workflows
-        desk.stores.cold._workflows = {}
+        lost = desk.stores.cold.definitions._workflows
+        desk.stores.cold.definitions._workflows = {}
         desk.plans = PlanCache(desk.stores.cold, lambda: WORK)
         later = await _owner(desk, "owner-1")
         await desk.succeed([task])
         await desk.drain(later)
         assert await desk.state(name) == "RUNNING"
-        desk.stores.cold._workflows = lost
+        desk.stores.cold.definitions._workflows = lost
         desk.now += 61
         assert [task.node_id for task in await desk.work(later)] == ["a", "b"]
         assert await desk.state(name) == "COMPLETED"
@@ -230,12 +230,12 @@ def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
         owner = await _owner(desk)
         plan = await desk.workflow([node("a")])
         name = await desk.record_intent(plan)
-        intent = await desk.stores.cold.intent(name)
+        intent = await desk.stores.cold.executions.intent(name)
         assert intent is not None
         intent.idempotency_key = "order-17"
         intent.request_hash = "hash"
         intent.key_scope = "key-1"
-        desk.stores.cold._write(intent)
+        desk.stores.cold.executions._write(intent)
         await desk.stores.hot.append([ExecutionStarted(name)])
         await desk.drain(owner)
         assert (await desk.stored(name)).record.idempotency == ["key-1", "order-17", "hash"]

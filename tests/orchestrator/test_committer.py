@@ -85,7 +85,7 @@ def test_what_is_decided_after_a_commit_began_is_not_part_of_it() -> None:
             await until(lambda: bool(gate.waiting))
             assert await desk.state(names[0]) == "RUNNING"
             assert await desk.states(names[0]) == {"a": "QUEUED"}
-            assert await desk.stores.cold.started(0) == names
+            assert await desk.stores.cold.executions.started(0) == names
             gate.open()
             await until(lambda: len(desk.changes) == 2)
             assert await desk.state(names[0]) == "CANCELLED"

@@ -273,8 +273,10 @@ def test_two_orchestrators_share_the_work_and_one_that_dies_is_replaced(
             monkeypatch.setattr(stores.hot, "release", _nothing)
 
             async def are_all_over() -> bool:
-                return len(await stores.cold.search(Search(limit=1000))) == len(names) and not any(
-                    [await stores.cold.started(partition) for partition in range(8)]
+                return len(await stores.cold.executions.search(Search(limit=1000))) == len(
+                    names
+                ) and not any(
+                    [await stores.cold.executions.started(partition) for partition in range(8)]
                 )
 
             await until(are_all_over)
@@ -299,15 +301,15 @@ def test_an_accepted_execution_whose_start_was_lost_runs(opened: Opened, tmp_pat
                 await _store_only(stores)
 
             async def is_over() -> bool:
-                stored = await stores.cold.execution("e1")
+                stored = await stores.cold.executions.execution("e1")
                 return stored is not None and stored.record.state == "COMPLETED"
 
             await until(is_over)
 
     async def _store_only(stores: Stores) -> None:
         document = b'{"name": "report", "nodes": [{"id": "a", "handler": "work"}]}'
-        await stores.cold.put_workflow("report", "hash", document, 1.0)
-        await stores.cold.record_intents([new_intent("e1")])
+        await stores.cold.definitions.put_workflow("report", "hash", document, 1.0)
+        await stores.cold.executions.record_intents([new_intent("e1")])
 
     asyncio.run(scenario())
 

@@ -458,7 +458,7 @@ def test_an_execution_whose_workflow_is_gone_fails_and_no_other() -> None:
         desk = Desk()
         without_workflow = await desk.start([node("a")], name="gone")
         healthy = await desk.start([node("a")], name="kept")
-        del desk.stores.cold._workflows["gone"]
+        del desk.stores.cold.definitions._workflows["gone"]
         await _insist(desk, await desk.own("owner"))
         assert (await desk.state(without_workflow), await desk.state(healthy)) == (
             "FAILED",

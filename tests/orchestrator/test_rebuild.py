@@ -149,14 +149,14 @@ def test_what_ends_while_it_is_looked_for_does_not_come_back(
         desk = TieredDesk()
         owner = await _owner(desk)
         name = await desk.start([node("a")])
-        intents = desk.stores.cold.intents
+        intents = desk.stores.cold.executions.intents
 
         async def ended_since(names: Collection[str]) -> Mapping[str, Intent]:
             stored = await intents(names)
             stored[name].record.state = ExecutionState.CANCELLED
             return stored
 
-        monkeypatch.setattr(desk.stores.cold, "intents", ended_since)
+        monkeypatch.setattr(desk.stores.cold.executions, "intents", ended_since)
         owner = await _lose(desk)
         assert not desk.stores.hot.changes
         assert not owner._cache
@@ -210,7 +210,7 @@ def test_a_control_request_that_is_newer_than_the_checkpoint_is_asked_for_again(
         name = await desk.start([node("a")])
         await desk.drain(owner)
         await desk.checkpoint(owner)
-        await desk.stores.cold.request_control(name, "cancel")
+        await desk.stores.cold.executions.request_control(name, "cancel")
         await desk.stores.hot.append([CancelRequested(name)])
         await desk.drain(owner)
         await _lose(desk)
@@ -230,8 +230,8 @@ def test_nothing_is_handed_out_of_what_somebody_has_stopped_since() -> None:
         await desk.checkpoint(owner)
         fresh = [await desk.start([node("a")]) for _ in range(2)]
         for paused, cancelled in (copied, fresh):
-            await desk.stores.cold.request_control(paused, "pause")
-            await desk.stores.cold.request_control(cancelled, "cancel")
+            await desk.stores.cold.executions.request_control(paused, "pause")
+            await desk.stores.cold.executions.request_control(cancelled, "cancel")
         desk.stores.lose_everything()
         desk.changes.clear()
         owner = await _owner(desk, "owner-2")
@@ -253,9 +253,9 @@ def test_nodes_that_a_retry_reuses_are_reused_again() -> None:
         await _owner(desk)
         plan = await desk.workflow([node("a"), node("b", "a")])
         name = await desk.record_intent(plan)
-        intent = await desk.stores.cold.intent(name)
+        intent = await desk.stores.cold.executions.intent(name)
         assert intent is not None
-        desk.stores.cold._write(Intent(intent.record, reused=[ReusedOutput("a", b"{}")]))
+        desk.stores.cold.executions._write(Intent(intent.record, reused=[ReusedOutput("a", b"{}")]))
         owner = await _lose(desk)
         assert [task.node_id for task in await desk.work(owner)] == ["b"]
 

@@ -56,7 +56,7 @@ async def _inbox(stores: Stores) -> list[AnyEvent]:
 
 def test_an_execution_that_was_accepted_and_never_started_is_started(tmp_path: Path) -> None:
     async def record_two(stores: SqliteStores) -> None:
-        await stores.cold.record_intents([new_intent("e1"), new_intent("e2")])
+        await stores.cold.executions.record_intents([new_intent("e1"), new_intent("e2")])
 
     events, _ = _after_a_restart(tmp_path, record_two)
     assert events == [ExecutionStarted("e1"), ExecutionStarted("e2")]
@@ -118,7 +118,7 @@ def test_all_of_many_executions_are_looked_at(tmp_path: Path) -> None:
     async def leave_in_the_middle(stores: SqliteStores) -> None:
         owner = await begin(stores, *names[:-1])
         await owner.commit(*(queued(task(name)) for name in names[:-1]))
-        await stores.cold.record_intents([new_intent(names[-1])])
+        await stores.cold.executions.record_intents([new_intent(names[-1])])
 
     events, _ = _after_a_restart(tmp_path, leave_in_the_middle)
     assert sum(isinstance(event, TaskReturned) for event in events) == 2 * CHUNK
@@ -198,7 +198,7 @@ def test_a_control_request_that_was_stored_and_perhaps_never_handled_is_asked_fo
 ) -> None:
     async def ask_and_die(stores: SqliteStores) -> None:
         await begin(stores, "e1")
-        await stores.cold.request_control("e1", "cancel")
+        await stores.cold.executions.request_control("e1", "cancel")
 
     events, _ = _after_a_restart(tmp_path, ask_and_die)
     assert events == [Continued("e1"), CancelRequested("e1")]
@@ -239,7 +239,7 @@ def test_an_execution_that_ends_and_leaves_the_hot_store_while_it_is_looked_for_
         owner = await desk.own()
         await desk.start([node("a")])
         real_known = desk.stores.hot.known
-        started = desk.stores.cold.started
+        started = desk.stores.cold.executions.started
 
         async def later(partition: int) -> list[str]:
             names = await started(partition)
@@ -247,7 +247,7 @@ def test_an_execution_that_ends_and_leaves_the_hot_store_while_it_is_looked_for_
             await desk.archiver(owner).drain()
             return names
 
-        monkeypatch.setattr(desk.stores.cold, "started", later)
+        monkeypatch.setattr(desk.stores.cold.executions, "started", later)
         desk.now += 60.0
         assert await sweep(desk.stores, 0, 10.0) == 0
         assert not await real_known(["execution-1"])
@@ -293,7 +293,7 @@ def test_where_the_store_keeps_its_tasks_control_requests_are_asked_for_again_to
         desk = Desk()
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
-        await desk.stores.cold.request_control(name, "cancel")
+        await desk.stores.cold.executions.request_control(name, "cancel")
         await recover(desk.stores, 0)
         assert await _inbox(desk.stores) == [CancelRequested(name)]
 
@@ -305,13 +305,13 @@ def test_a_control_request_that_was_fulfilled_is_not_asked_for_again() -> None:
         desk = TieredDesk()
         owner = await desk.own()
         name = await desk.start(diamond())
-        await desk.stores.cold.request_control(name, "pause")
+        await desk.stores.cold.executions.request_control(name, "pause")
         assert await sweep(desk.stores, 0, 10.0) == 0
         await desk.drain(owner)
         await desk.archiver(owner).drain()
         await sweep(desk.stores, 0, 10.0)
         assert await _inbox(desk.stores) == []
-        await desk.stores.cold.request_control(name, "resume")
+        await desk.stores.cold.executions.request_control(name, "resume")
         await sweep(desk.stores, 0, 10.0)
         assert await _inbox(desk.stores) == [ResumeRequested(name)]
 
@@ -325,12 +325,12 @@ def test_a_control_request_is_not_followed_by_an_older_one(monkeypatch: pytest.M
         desk = Desk()
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
-        await desk.stores.cold.request_control(name, "pause")
+        await desk.stores.cold.executions.request_control(name, "pause")
         real_known = desk.stores.hot.known
 
         async def meanwhile(names: Collection[str]) -> set[str]:
             monkeypatch.undo()
-            await desk.stores.cold.request_control(name, "resume")
+            await desk.stores.cold.executions.request_control(name, "resume")
             await desk.stores.hot.append([ResumeRequested(name)])
             return await real_known(names)
 

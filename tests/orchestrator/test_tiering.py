@@ -138,12 +138,12 @@ def test_dead_letters_are_brought_once_also_while_their_execution_runs() -> None
         await archive.drain()
         assert [
             row.dead_letter.node_id
-            for row in await desk.stores.cold.dead_letters(DeadLetterSearch())
+            for row in await desk.stores.cold.dead_letters.dead_letters(DeadLetterSearch())
         ] == ["bad"]
         await desk.succeed([slow])
         await desk.drain(owner)
         await archive.drain()
-        assert len(await desk.stores.cold.dead_letters(DeadLetterSearch())) == 1
+        assert len(await desk.stores.cold.dead_letters.dead_letters(DeadLetterSearch())) == 1
         assert not desk.stores.hot.changes
 
     asyncio.run(scenario())
@@ -419,8 +419,9 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
         await until(desk.stores.queue.depth)
         owner = orchestrator.owned[0]
         with pytest.MonkeyPatch.context() as outage:
-            for name in ("intents", "started", "control_requests", "get_workflow"):
-                outage.setattr(desk.stores.cold, name, away)
+            for name in ("intents", "started", "control_requests"):
+                outage.setattr(desk.stores.cold.executions, name, away)
+            outage.setattr(desk.stores.cold.definitions, "get_workflow", away)
             outage.setattr(desk.stores.tiering.cold, "put_copies", _unavailable)
             waits = await desk.record_intent(await desk.plans.need("flow", 1))
             await desk.stores.hot.append([ExecutionStarted(waits)])
@@ -457,7 +458,7 @@ def test_what_runs_does_not_wait_for_a_cold_store_that_says_nothing() -> None:
         runs = await desk.start([node("a"), node("b", "a")])
         await desk.drain(owner)
         with pytest.MonkeyPatch.context() as silence:
-            silence.setattr(desk.stores.cold, "intents", silent)
+            silence.setattr(desk.stores.cold.executions, "intents", silent)
             begins = await desk.start([node("a")])
             await desk.work(owner)
             await desk.stores.hot.append([ExecutionStarted(begins)])

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+import psycopg
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import NullPool, create_engine
 
 from penstock.contract.facts import record
 from penstock.engine.commands import DeadLetter, ExecutionRecord, Transition
@@ -12,10 +18,11 @@ from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Intent
+from penstock.stores.postgres import migrating
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import DatabaseTiming
 from penstock.stores.tiering import Copy, summary_of
-from tests.servers import database_url
+from tests.servers import bare_database_url, database_url
 
 
 def with_store(test: Callable[[PostgresColdStore], Awaitable[None]]) -> Callable[[], None]:
@@ -42,6 +49,22 @@ async def with_opened(
         return await test(store)
     finally:
         await store.close()
+
+
+def database_of_schema(version: str, partitions: int) -> str:
+    """The address of a database as an earlier version made it."""
+    url = bare_database_url()
+    engine = create_engine(
+        "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool
+    )
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrating.__file__).with_name("migrations")))
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, version)
+        migrating._fill(connection, partitions, url)
+    engine.dispose()
+    return url
 
 
 def new_intent(name: str, **fields: Any) -> Intent:
@@ -80,6 +103,6 @@ def change_of(execution_record: ExecutionRecord, revision: int, outputs: dict[st
 
 async def shown(store: PostgresColdStore, name: str) -> tuple[str, int, int]:
     """State, generation and number of history lines of an execution."""
-    stored = await store.execution(name)
+    stored = await store.executions.execution(name)
     assert stored is not None
     return str(stored.record.state), stored.record.generation, len(stored.history)

@@ -12,7 +12,7 @@ from tests.waiting import until
 def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on() -> None:
     async def scenario(store: PostgresColdStore) -> None:
         for _ in range(2):
-            await asyncio.gather(*(store.started(0) for _ in range(6)))
+            await asyncio.gather(*(store.executions.started(0) for _ in range(6)))
             idle = [connection for connection, _ in store.database._idle]
             await until(lambda: not store.database._idle)
             assert idle
@@ -23,7 +23,7 @@ def test_connections_that_were_idle_for_a_while_are_closed_and_calls_go_on() -> 
 
 def test_a_connection_that_is_used_stays() -> None:
     async def scenario(store: PostgresColdStore) -> None:
-        await asyncio.gather(*(store.started(0) for _ in range(6)))
+        await asyncio.gather(*(store.executions.started(0) for _ in range(6)))
         last = store.database._idle[-1][0]
         store.database.timing = DatabaseTiming(idle_seconds=0.0)
         async with store.database.connection() as used:

@@ -21,7 +21,7 @@ from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.postgres.schema import SCHEMA, VERSION_TABLE
 from penstock.stores.postgres.tables import metadata
-from tests.postgres.opened import with_opened
+from tests.postgres.opened import database_of_schema, with_opened
 from tests.servers import bare_database_url, database_url
 
 
@@ -60,25 +60,16 @@ def test_a_second_migration_changes_nothing() -> None:
 
 
 def test_a_database_of_the_first_schema_is_brought_up_to_date_in_place_with_what_is_in_it() -> None:
-    url = bare_database_url()
-    migrate(url, 2)
-    with psycopg.connect(url) as connection:
-        connection.execute("DROP VIEW penstock_nodes, penstock_executions")
-        connection.execute("DROP TABLE reports")
-        for column in ("term", "holder", "server", "seen_at", "rebuilt_at", "rebuilt_on"):
-            connection.execute(f"ALTER TABLE partitions DROP COLUMN {column}".encode())
-        connection.execute(
-            "UPDATE partitions SET commit_number = 1000007, generation = 4 WHERE number = 1"
-        )
-        connection.execute("UPDATE penstock_version SET version_num = '0001'")
+    url = database_of_schema("0001", partitions=2)
+    _execute(url, "UPDATE partitions SET commit_number = 1000007, generation = 4 WHERE number = 1")
     with pytest.raises(SchemaMismatch, match="penstock migrate"):
         asyncio.run(with_opened(url, _shape))
     migrate(url)
 
     async def claims(store: PostgresColdStore) -> tuple[int, int]:
-        claimed = await store.claim(1, "orchestrator-1", "server-1")
+        claimed = await store.claims.claim(1, "orchestrator-1", "server-1")
         assert claimed is not None
-        return claimed.commit_number, await store.begin_rebuild(1, claimed.term, 0)
+        return claimed.commit_number, await store.claims.begin_rebuild(1, claimed.term, 0)
 
     assert asyncio.run(with_opened(url, claims)) == (1_000_007, 5)
 

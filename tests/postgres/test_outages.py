@@ -37,33 +37,33 @@ def test_a_server_that_is_down_is_unavailable_and_works_again_after_a_restart() 
     async def scenario(store: PostgresColdStore, server: PostgresServer) -> None:
         for stop in (server.stop, server.kill):
             name = stop.__name__
-            await store.record_intents([new_intent(name)])
+            await store.executions.record_intents([new_intent(name)])
             # connections that are idle when it goes
-            await asyncio.gather(*(store.started(0) for _ in range(6)))
+            await asyncio.gather(*(store.executions.started(0) for _ in range(6)))
             await asyncio.to_thread(stop)
             for call in (
-                store.record_intents([new_intent("refused")]),
-                store.started(0),
-                store.put_copies(0, 1, []),
-                store.keys(),
+                store.executions.record_intents([new_intent("refused")]),
+                store.executions.started(0),
+                store.copies.put_copies(0, 1, []),
+                store.api_keys.keys(),
             ):
                 with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
                     await call
             await asyncio.to_thread(server.start)
-            assert name in await store.started(0)
-        assert sorted(await store.started(0)) == ["kill", "stop"]
+            assert name in await store.executions.started(0)
+        assert sorted(await store.executions.started(0)) == ["kill", "stop"]
 
     _on_own_server(scenario)
 
 
 def test_a_restart_between_two_calls_is_not_noticed() -> None:
     async def scenario(store: PostgresColdStore, server: PostgresServer) -> None:
-        await asyncio.gather(*(store.started(0) for _ in range(6)))
+        await asyncio.gather(*(store.executions.started(0) for _ in range(6)))
         await asyncio.to_thread(server.stop)
         await asyncio.to_thread(server.start)
         for number in range(10):
-            await store.record_intents([new_intent(f"after-{number}")])
-        assert len(await store.started(0)) == 10
+            await store.executions.record_intents([new_intent(f"after-{number}")])
+        assert len(await store.executions.started(0)) == 10
 
     _on_own_server(scenario)
 
@@ -72,14 +72,14 @@ def test_a_restart_between_two_calls_is_not_noticed() -> None:
 async def test_a_connection_that_an_administrator_ends_between_two_calls_is_not_noticed(
     store: PostgresColdStore,
 ) -> None:
-    await store.started(0)
+    await store.executions.started(0)
     async with store.database.connection() as connection:
         ended = connection.info.backend_pid
         await connection.execute("SELECT 1")
     with psycopg.connect(_url(store), autocommit=True) as other:
         other.execute("SELECT pg_terminate_backend(%s, 5000)", (ended,))
-    await store.record_intents([new_intent("a")])
-    assert await store.started(0) == ["a"]
+    await store.executions.record_intents([new_intent("a")])
+    assert await store.executions.started(0) == ["a"]
 
 
 @with_store
@@ -119,10 +119,10 @@ def test_a_read_only_server_is_unavailable_for_writes_and_answers_reads() -> Non
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
 
     async def scenario(store: PostgresColdStore) -> None:
-        assert await store.started(0) == []
+        assert await store.executions.started(0) == []
         for call in (
-            store.record_intents([new_intent("a")]),
-            store.put_copies(0, 1, []),
+            store.executions.record_intents([new_intent("a")]),
+            store.copies.put_copies(0, 1, []),
             PostgresBlobs(store.database).put(b"x"),
         ):
             with pytest.raises(StoreUnavailable, match="read-only"):
@@ -135,15 +135,15 @@ def test_a_call_that_gets_no_answer_ends_and_the_next_one_works() -> None:
     url = database_url(1)
 
     async def scenario(store: PostgresColdStore) -> None:
-        await store.record_intents([new_intent("a"), new_intent("b")])
+        await store.executions.record_intents([new_intent("a"), new_intent("b")])
         with psycopg.connect(url) as other:
             other.execute("SELECT 1 FROM executions WHERE id = 'a' FOR UPDATE")
             for _ in range(database.CONNECTIONS + 2):  # each must give its place back
                 with pytest.raises(StoreUnavailable, match="hasn't answered"):
-                    await store.request_control("a", "cancel")
-            await store.request_control("b", "cancel")
-        await store.request_control("a", "cancel")
-        assert set(await store.control_requests(0)) == {"a", "b"}
+                    await store.executions.request_control("a", "cancel")
+            await store.executions.request_control("b", "cancel")
+        await store.executions.request_control("a", "cancel")
+        assert set(await store.executions.control_requests(0)) == {"a", "b"}
 
     asyncio.run(with_opened(url, scenario, DatabaseTiming(call_seconds=0.3)))
 
@@ -159,16 +159,16 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_until_it_a
 
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         calls: list[Callable[[], Awaitable[Any]]] = [
-            lambda: store.record_intents([new_intent("refused", idempotency_key="key")]),
+            lambda: store.executions.record_intents([new_intent("refused", idempotency_key="key")]),
             # a slow one, in a pipeline
-            lambda: store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]),
-            lambda: store.request_control("a", "cancel"),
-            lambda: store.search(Search()),
+            lambda: store.copies.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)]),
+            lambda: store.executions.request_control("a", "cancel"),
+            lambda: store.executions.search(Search()),
             lambda: PostgresBlobs(store.database).put(b"x" * 100_000),
         ]
-        await store.record_intents([new_intent("a")])
+        await store.executions.record_intents([new_intent("a")])
         # connections that are open when it falls silent
-        await asyncio.gather(*(store.started(0) for _ in range(6)))
+        await asyncio.gather(*(store.executions.started(0) for _ in range(6)))
         proxy.is_silent = True
         async with asyncio.timeout(9):  # less than what libpq and psycopg take by themselves
             for result in await asyncio.gather(
@@ -179,12 +179,12 @@ def test_a_server_that_falls_silent_is_given_up_and_calls_are_refused_until_it_a
             connections = proxy.accepted
             for _ in range(1000):  # none of these waits
                 with pytest.raises(StoreUnavailable, match="doesn't answer"):
-                    await store.record_intents([new_intent("refused")])
+                    await store.executions.record_intents([new_intent("refused")])
         assert proxy.accepted - connections < 50
         proxy.is_silent = False
         await until(lambda: not store.database._is_silent)
-        assert await store.started(0) == ["a"]
-        await store.record_intents([new_intent("b")])
+        assert await store.executions.started(0) == ["a"]
+        await store.executions.record_intents([new_intent("b")])
 
     with TcpProxy(database_url(1)) as proxy:
         asyncio.run(with_opened(proxy.url, lambda store: scenario(store, proxy), timing))
@@ -197,7 +197,7 @@ def test_a_call_that_is_cancelled_while_the_server_is_silent_ends_soon() -> None
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
         proxy.is_silent = True
         copying = asyncio.create_task(
-            store.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)])
+            store.copies.put_copies(0, 1, [copy_of("a", ExecutionState.RUNNING, 2)])
         )
         await until(lambda: store.database._in_use, "it is under way")
         await let_others_run()
@@ -217,7 +217,7 @@ def test_a_slow_call_is_no_silence() -> None:
         await until(
             lambda: store.database._probing is None, "and the server has answered somebody else"
         )
-        await store.record_intents([new_intent("a")])
+        await store.executions.record_intents([new_intent("a")])
         assert len(await slow) == 1
 
     asyncio.run(with_opened(database_url(1), scenario, DatabaseTiming(call_seconds=0.1)))
@@ -227,14 +227,14 @@ def test_a_slow_call_is_no_silence() -> None:
 async def test_a_call_that_is_cancelled_leaves_nothing_behind(store: PostgresColdStore) -> None:
     for _ in range(database.CONNECTIONS * 2):
         task = asyncio.ensure_future(
-            store.record_intents([new_intent("never", idempotency_key="k")])
+            store.executions.record_intents([new_intent("never", idempotency_key="k")])
         )
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    await store.record_intents([new_intent("a")])
-    assert "a" in await store.started(0)
+    await store.executions.record_intents([new_intent("a")])
+    assert "a" in await store.executions.started(0)
 
 
 @with_store
@@ -261,14 +261,14 @@ def test_a_large_call_to_a_server_that_stops_reading_is_given_up_or_cancelled() 
     """The call ends while it is being sent, where psycopg raises a `TypeError`."""
 
     async def scenario(store: PostgresColdStore, proxy: TcpProxy) -> None:
-        await store.started(0)
+        await store.executions.started(0)
         proxy.reads.clear()
         values = (b"x" * 30_000_000,)
         with pytest.raises(StoreUnavailable, match="hasn't answered for"):
             await store.database.change("SELECT %s::bytea", values, seconds=0.2)
 
         proxy.reads.set()
-        await store.started(0)
+        await store.executions.started(0)
         proxy.reads.clear()
         sending = asyncio.create_task(store.database.change("SELECT %s::bytea", values))
         await until(lambda: store.database._in_use, "it is under way")
@@ -284,18 +284,18 @@ def test_a_large_call_to_a_server_that_stops_reading_is_given_up_or_cancelled() 
 @with_store
 async def test_more_calls_than_connections_wait_for_their_turn(store: PostgresColdStore) -> None:
     names = [f"e{number}" for number in range(database.CONNECTIONS * 5)]
-    await asyncio.gather(*(store.record_intents([new_intent(name)]) for name in names))
-    assert sorted(await store.started(0)) == sorted(names)
+    await asyncio.gather(*(store.executions.record_intents([new_intent(name)]) for name in names))
+    assert sorted(await store.executions.started(0)) == sorted(names)
 
 
 @with_store
 async def test_a_refused_call_stores_nothing_and_harms_no_other(store: PostgresColdStore) -> None:
-    await store.record_intents([new_intent("a")])
+    await store.executions.record_intents([new_intent("a")])
     with pytest.raises(StoreError, match="by_id"):
-        await store.record_intents([new_intent("b"), new_intent("a")])
+        await store.executions.record_intents([new_intent("b"), new_intent("a")])
     with pytest.raises(StoreError, match="0x00"):
-        await store.record_intents([new_intent("c"), new_intent("nul \x00")])
-    assert await store.started(0) == ["a"]
+        await store.executions.record_intents([new_intent("c"), new_intent("nul \x00")])
+    assert await store.executions.started(0) == ["a"]
 
 
 def test_a_closed_store_says_so() -> None:
@@ -304,7 +304,7 @@ def test_a_closed_store_says_so() -> None:
         await store.open()
         await store.close()
         with pytest.raises(StoreUnavailable, match="closed"):
-            await store.started(0)
+            await store.executions.started(0)
 
     asyncio.run(scenario())
 

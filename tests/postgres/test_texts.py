@@ -46,16 +46,18 @@ async def test_audit_lines_and_keys_of_any_text_are_stored_and_found(
     store: PostgresColdStore,
 ) -> None:
     for text in ODD:
-        await store.write_audit([AuditLine(1.0, "", text, "act", text, text, 404, {"path": text})])
-        (line,) = await store.audit(AuditSearch(object=text))
+        await store.audit_log.write_audit(
+            [AuditLine(1.0, "", text, "act", text, text, 404, {"path": text})]
+        )
+        (line,) = await store.audit_log.audit(AuditSearch(object=text))
         assert (line.object, line.key_name, line.address, line.detail) == (
             text,
             text,
             text,
             {"path": text},
         )
-    await store.put_key(ApiKey("k", "odd\x00name", ("read",), b"", 1.0))
-    assert [key.name for key in await store.keys()] == ["odd\x00name"]
+    await store.api_keys.put_key(ApiKey("k", "odd\x00name", ("read",), b"", 1.0))
+    assert [key.name for key in await store.api_keys.keys()] == ["odd\x00name"]
 
 
 @with_store
@@ -67,13 +69,13 @@ async def test_labels_and_idempotency_keys_of_any_text_and_length_work(
         intent = new_intent(
             name, labels={text: text}, idempotency_key=text, key_scope=text, request_hash="h"
         )
-        assert await store.record_intents([intent]) == [name]
-        assert [row.execution_id for row in await store.search(Search(labels={text: text}))] == [
-            name
-        ]
-        (row,) = await store.search(Search(labels={text: text}))
+        assert await store.executions.record_intents([intent]) == [name]
+        assert [
+            row.execution_id for row in await store.executions.search(Search(labels={text: text}))
+        ] == [name]
+        (row,) = await store.executions.search(Search(labels={text: text}))
         assert row.labels == {text: text}
-        use = await store.key_use(text, text)
+        use = await store.executions.key_use(text, text)
         assert use is not None
         assert use.execution_id == name
 
@@ -81,23 +83,23 @@ async def test_labels_and_idempotency_keys_of_any_text_and_length_work(
 @with_store
 async def test_nothing_is_known_of_what_cannot_be_stored(store: PostgresColdStore) -> None:
     for odd in ("a\x00", "half \ud800", "x" * 100_000):
-        assert await store.execution(odd) is None
-        assert await store.intent(odd) is None
-        assert await store.intents([odd]) == {}
-        assert await store.history(odd) is None
-        assert await store.get_workflow(odd) is None
-        assert await store.versions(odd) == []
-        assert await store.aliases(odd) == {}
-        assert await store.workflows(odd) == []
-        assert not await store.delete_workflow(odd)
-        assert not await store.remove_alias(odd, odd)
-        assert not await store.revoke_key(odd, 1.0)
-        assert await store.key_use(odd, odd) is None
+        assert await store.executions.execution(odd) is None
+        assert await store.executions.intent(odd) is None
+        assert await store.executions.intents([odd]) == {}
+        assert await store.executions.history(odd) is None
+        assert await store.definitions.get_workflow(odd) is None
+        assert await store.definitions.versions(odd) == []
+        assert await store.definitions.aliases(odd) == {}
+        assert await store.definitions.workflows(odd) == []
+        assert not await store.definitions.delete_workflow(odd)
+        assert not await store.definitions.remove_alias(odd, odd)
+        assert not await store.api_keys.revoke_key(odd, 1.0)
+        assert await store.executions.key_use(odd, odd) is None
         for search in (
             Search(workflow=odd),
             Search(text=odd),
             Search(retry_of=odd),
             Search(labels={odd: odd}),
         ):
-            assert await store.search(search) == []
-        assert await store.audit(AuditSearch(object=odd, action=odd)) == []
+            assert await store.executions.search(search) == []
+        assert await store.audit_log.audit(AuditSearch(object=odd, action=odd)) == []

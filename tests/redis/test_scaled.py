@@ -66,7 +66,7 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
         await stores.open()
         names = [name for name, _ in zip(new_execution_ids(stores), range(9), strict=False)]
         owner = await begin(stores, *names[::2])
-        await stores.cold.record_intents([new_intent(name) for name in names[1::2]])
+        await stores.cold.executions.record_intents([new_intent(name) for name in names[1::2]])
         await owner.commit(ended(names[0]))
         begun, waiting = set(names[2::2]), set(names[1::2])
         for state, expected in (
@@ -76,11 +76,13 @@ def test_what_redis_has_and_postgresql_has_not_heard_of_is_found_as_running() ->
         ):
             ids: list[str] = []
             before = None
-            while page := await stores.cold.search(Search(states=(state,), before=before, limit=2)):
+            while page := await stores.cold.executions.search(
+                Search(states=(state,), before=before, limit=2)
+            ):
                 ids += [row.execution_id for row in page]
                 before = page[-1].n
             assert sorted(ids) == sorted(expected), state
-        rows = {row.execution_id: row for row in await stores.cold.search(Search())}
+        rows = {row.execution_id: row for row in await stores.cold.executions.search(Search())}
         assert {rows[name].started_at for name in begun} == {1001.0}
         assert {rows[name].started_at for name in waiting} == {None}
         await stores.close()
@@ -100,11 +102,11 @@ def test_while_redis_is_away_only_what_has_ended_is_shown(monkeypatch: pytest.Mo
         owner = await begin(stores, over, runs)
         await owner.commit(ended(over))
         monkeypatch.setattr(stores.hot, "changes", away)
-        stored = await stores.cold.execution(over)
+        stored = await stores.cold.executions.execution(over)
         assert stored is not None
         assert stored.record.state == "COMPLETED"
         with pytest.raises(StoreUnavailable):
-            await stores.cold.execution(runs)
+            await stores.cold.executions.execution(runs)
         await stores.close()
 
     asyncio.run(scenario())
@@ -121,13 +123,15 @@ def test_what_runs_in_redis_and_has_no_row_in_postgresql_can_be_cancelled_all_th
             await begin(stores, name)
             await stores.cold.database.change("DELETE FROM executions")
             with pytest.raises(NotFound):
-                await stores.cold.request_control("unknown", "cancel")
-            await stores.cold.request_control(name, "cancel")
-            assert [row.execution_id for row in await stores.cold.search(Search())] == [name]
+                await stores.cold.executions.request_control("unknown", "cancel")
+            await stores.cold.executions.request_control(name, "cancel")
+            assert [row.execution_id for row in await stores.cold.executions.search(Search())] == [
+                name
+            ]
             assert name in {
                 execution_id
                 for number in range(4)
-                for execution_id in await stores.cold.control_requests(number)
+                for execution_id in await stores.cold.executions.control_requests(number)
             }
         finally:
             await stores.close()

@@ -64,9 +64,9 @@ def test_an_engine_forgets_what_ended_long_ago_unless_told_not_to(
             young = (await (await engine.start(other)).result()).execution_id
             if days:
                 await until(lambda: not old_blob.exists())
-                assert await engine.stores.cold.execution(old) is None
+                assert await engine.stores.cold.executions.execution(old) is None
             else:
-                assert await engine.stores.cold.execution(old) is not None
+                assert await engine.stores.cold.executions.execution(old) is not None
             assert (await engine.status(young)).completed
             assert old_blob not in blobs_in(tmp_path) or not days
 
@@ -88,7 +88,7 @@ def test_an_execution_with_many_changes_is_forgotten_in_small_steps(
 
     async def main() -> None:
         stores = SqliteStores(tmp_path / "work.db")
-        await stores.cold.record_intents([new_intent("old"), new_intent("young")])
+        await stores.cold.executions.record_intents([new_intent("old"), new_intent("young")])
         owner = await Owner.of(stores)
         for _ in range(100):
             await owner.commit(started("old"))
@@ -96,7 +96,7 @@ def test_an_execution_with_many_changes_is_forgotten_in_small_steps(
         assert await stores.forget(1e12) == 1
         assert max(sizes) <= 10
         assert sum(sizes) == 101
-        assert await stores.cold.started(0) == ["young"]
+        assert await stores.cold.executions.started(0) == ["young"]
         await stores.close()
 
     asyncio.run(main())
@@ -108,15 +108,15 @@ def test_an_execution_with_many_changes_is_forgotten_in_small_steps(
 def test_what_a_killed_process_had_half_forgotten_is_forgotten_by_the_next(tmp_path: Path) -> None:
     async def main() -> None:
         stores = SqliteStores(tmp_path / "work.db")
-        await stores.cold.record_intents([new_intent("old")])
+        await stores.cold.executions.record_intents([new_intent("old")])
         owner = await Owner.of(stores)
         await owner.commit(started("old"))
         await owner.commit(ended("old"))
-        numbers = await stores.cold._find_old(1e12, -1)
+        numbers = await stores.cold.retention._find_old(1e12, -1)
         await stores._writer.submit(lambda connection: forgetting.forget(connection, 1e12, numbers))
         await stores.close()
         stores = SqliteStores(tmp_path / "work.db")
-        assert await stores.cold.read_commits((0,)) == []
+        assert await stores.cold.executions.read_commits((0,)) == []
         await stores.forget(1e12)
         await stores.close()
 
@@ -145,17 +145,21 @@ def test_old_audit_lines_go_by_a_retention_of_their_own() -> None:
         stores = MemoryStores(time.time)
         year = 365 * DAY
         times = [0.0] * 2500 + [year - 1, year + 1]
-        await stores.cold.write_audit([AuditLine(at, "", "", "act", "o", "", 200) for at in times])
+        await stores.cold.audit_log.write_audit(
+            [AuditLine(at, "", "", "act", "o", "", 200) for at in times]
+        )
         deleting = asyncio.create_task(
-            run_audit_retention(stores.cold, 365.0, lambda: 2 * year, each_seconds=DAY)
+            run_audit_retention(stores.cold.audit_log, 365.0, lambda: 2 * year, each_seconds=DAY)
         )
         await until(lambda: _times(stores, [year + 1]), "all that is older than a year is gone")
         deleting.cancel()
-        await run_audit_retention(stores.cold, 0.0, lambda: 9 * year, each_seconds=DAY)
+        await run_audit_retention(stores.cold.audit_log, 0.0, lambda: 9 * year, each_seconds=DAY)
         assert await _times(stores, [year + 1]), "0 keeps everything"
 
     asyncio.run(scenario())
 
 
 async def _times(stores: MemoryStores, expected: list[float]) -> bool:
-    return [line.at for line in await stores.cold.audit(AuditSearch(limit=5000))] == expected
+    return [
+        line.at for line in await stores.cold.audit_log.audit(AuditSearch(limit=5000))
+    ] == expected

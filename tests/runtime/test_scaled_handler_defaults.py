@@ -125,7 +125,7 @@ def test_what_was_queued_before_anybody_knew_its_queue_is_taken_too() -> None:
         early = (await site.service.submissions.submit(StartRequest(workflow="shaky"))).execution_id
 
         async def is_queued() -> bool:
-            stored = await site.service.stores.cold.execution(early)
+            stored = await site.service.stores.cold.executions.execution(early)
             return stored is not None and "a" in stored.runs
 
         await until(is_queued)

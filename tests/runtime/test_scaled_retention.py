@@ -14,11 +14,12 @@ from tests.waiting import let_others_run, until
 
 OLD = """
     INSERT INTO executions (
-        created_at, ended_at, revision, generation, partition, version, id, workflow, state, intent
+        created_at, ended_at, revision, generation, partition, version, id, workflow, phase, state,
+        intent
     )
     VALUES
-        (1, 2, 1, 1, 0, 1, 'old', 'flow', 'COMPLETED', ''),
-        (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'RUNNING', '')
+        (1, 2, 1, 1, 0, 1, 'old', 'flow', 'ended', 'COMPLETED', ''),
+        (1, NULL, 1, 1, 0, 1, 'active', 'flow', 'started', 'RUNNING', '')
 """
 
 

@@ -51,7 +51,7 @@ def test_one_input_that_does_not_fit_starts_none(tmp_path: Path) -> None:
     async def scenario(engine: penstock.Engine) -> None:
         with pytest.raises(InvalidInput, match="input_schema"):
             await engine.start_many(COUNT, [{"n": 1}, {"n": "two"}])
-        assert await engine.stores.cold.search(Search()) == []
+        assert await engine.stores.cold.executions.search(Search()) == []
 
     in_an_engine(tmp_path, scenario)
 

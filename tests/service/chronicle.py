@@ -20,27 +20,27 @@ from penstock.stores.sqlite import SqliteStores
 
 
 class Watched:
-    """A cold store that counts its calls.
+    """Executions of a cold store, which counts its calls.
 
     A test may do something before or after a read.
     """
 
-    def __init__(self, cold: Any) -> None:
-        self._cold = cold
+    def __init__(self, executions: Any) -> None:
+        self._executions = executions
         self.histories = self.feeds = 0
         self.before: list[Any] = []
         self.then: list[Any] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._cold, name)
+        return getattr(self._executions, name)
 
     async def history(self, execution_id: str, after: int = 0) -> Any:
         self.histories += 1
-        return await self._around(self._cold.history, execution_id, after)
+        return await self._around(self._executions.history, execution_id, after)
 
     async def read_commits(self, after: Any, limit: int = 500) -> Any:
         self.feeds += 1
-        return await self._around(self._cold.read_commits, after, limit)
+        return await self._around(self._executions.read_commits, after, limit)
 
     async def _around(self, call: Any, *arguments: Any) -> Any:
         if self.before:
@@ -55,8 +55,8 @@ class Chronicle:
     def __init__(self, stores: Any, lease: Lease, **limits: Any) -> None:
         self.stores: Stores = stores
         self._lease = lease
-        self.cold: Any = Watched(stores.cold)
-        self.live_events = LiveEvents(self.cold, **limits)
+        self.executions: Any = Watched(stores.cold.executions)
+        self.live_events = LiveEvents(self.executions, **limits)
         self._last: dict[str, int] = {}
 
     @classmethod
@@ -66,7 +66,7 @@ class Chronicle:
         lease = await stores.hot.acquire(0, "owner", 3600.0)
         assert lease is not None
         chronicle = cls(stores, lease, **limits)
-        for name in await chronicle.stores.cold.started(0):
+        for name in await chronicle.stores.cold.executions.started(0):
             loaded = await chronicle.stores.hot.load([name])
             chronicle._last[name] = loaded[name].last_seq if name in loaded else 0
         return chronicle
@@ -78,7 +78,7 @@ class Chronicle:
     async def record_intents(self, *names: str) -> None:
         for name in names:
             record = ExecutionRecord(name, "flow", 1, ExecutionState.PENDING, b"{}", 1000.0)
-            await self.stores.cold.record_intents([Intent(record)])
+            await self.stores.cold.executions.record_intents([Intent(record)])
             self._last[name] = 0
 
     async def commit(self, name: str, lines: int = 1, *, notifies: bool = True) -> None:

@@ -42,7 +42,7 @@ def test_more_executions_of_a_workflow_than_its_limit_are_refused_until_some_hav
         stores, clock = MemoryStores(time.time), Clock()
         backlog = Backlog(stores, waiting_tasks_max=0, workflow_unfinished_max=3, clock=clock)
         intents = [submitted(name, workflow="one") for name in ("a", "b")]
-        await stores.cold.record_intents(intents)
+        await stores.cold.executions.record_intents(intents)
         assert not await _refused(backlog, "one")
         assert await _refused(backlog, "one")
         assert not await _refused(backlog, "two")
@@ -63,7 +63,7 @@ def test_more_tasks_than_the_store_should_hold_are_refused() -> None:
         backlog = Backlog(stores, waiting_tasks_max=10, workflow_unfinished_max=0, clock=clock)
         assert not await _refused(backlog, "one", 4)
         [new] = intents = [submitted("a", workflow="one")]
-        await stores.cold.record_intents(intents)
+        await stores.cold.executions.record_intents(intents)
         owner = await Owner.of(stores)
         await owner.commit(running(new))
         await owner.commit(queued(*[task("a", f"n{number}") for number in range(10)]))

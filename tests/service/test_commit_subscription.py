@@ -65,7 +65,7 @@ class Elsewhere:
         self.chronicle = chronicle
         self.wire = Wire()
         stores: Any = chronicle.stores
-        stores.cold = chronicle.cold
+        stores.cold.executions = chronicle.executions
         self.service = Service(
             stores, PlanCache(stores.cold, dict), Settings(), dict, self.wire, timing=TIMING
         )
@@ -80,7 +80,7 @@ class Elsewhere:
         await self._tell()
 
     async def _tell(self) -> None:
-        parts = await self.chronicle.stores.cold.read_commits(self._place)
+        parts = await self.chronicle.stores.cold.executions.read_commits(self._place)
         self._place = (parts[-1].position,)
         self.wire.deliver(parts)
 
@@ -150,7 +150,7 @@ def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_commits(
 ) -> None:
     async def scenario(remote: Elsewhere) -> None:
         cold = remote.chronicle.stores.cold
-        read = cold.execution
+        read = cold.executions.execution
         away = True
 
         async def refuse(name: str) -> Any:
@@ -162,7 +162,7 @@ def test_an_execution_that_cannot_be_read_now_keeps_nobody_else_from_commits(
         waiting = [asyncio.create_task(remote.service.executions.end(name)) for name in ("a", "b")]
         await let_others_run()
         await remote.finish("a")
-        monkeypatch.setattr(cold, "execution", refuse)
+        monkeypatch.setattr(cold.executions, "execution", refuse)
         remote.wire.open.set()
         await until(lambda: remote.wire.readers, "somebody has subscribed")
         await remote.finish("b")
@@ -211,7 +211,7 @@ def test_a_store_that_cannot_be_read_when_the_subscription_begins_is_read_later(
         await let_others_run()
         await remote.finish("a")
         real, failures = (
-            remote.service.stores.cold.execution,
+            remote.service.stores.cold.executions.execution,
             [StoreUnavailable("no database")] * 3,
         )
 
@@ -220,7 +220,7 @@ def test_a_store_that_cannot_be_read_when_the_subscription_begins_is_read_later(
                 raise failures.pop()
             return await real(name)
 
-        remote.chronicle.cold.execution = execution
+        remote.chronicle.executions.execution = execution
         remote.wire.open.set()
         assert await waiting
         assert not failures
@@ -233,7 +233,7 @@ def test_an_end_that_the_store_does_not_show_yet_is_read_again() -> None:
         waiting = asyncio.create_task(remote.service.executions.end("a"))
         await until(lambda: remote.wire.readers, "somebody has subscribed")
         await let_others_run()
-        real = remote.service.stores.cold.execution
+        real = remote.service.stores.cold.executions.execution
         early: list[Any] = [await real("a"), None, StoreUnavailable("no database")]
 
         async def execution(name: str) -> Any:
@@ -244,7 +244,7 @@ def test_an_end_that_the_store_does_not_show_yet_is_read_again() -> None:
                 raise answer
             return answer
 
-        remote.chronicle.cold.execution = execution
+        remote.chronicle.executions.execution = execution
         await remote.finish("a")
         assert await waiting
         assert not early

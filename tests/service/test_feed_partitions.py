@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.engine.commands import Transition
 from penstock.service.live_events import LiveEvents, NoSuchEvent, _read_id
 from penstock.service.readers import Batch, batch_of, of_feed_entries
-from penstock.stores.cold import ColdStore
+from penstock.stores.cold import Executions
 from penstock.stores.records import FeedCursor, FeedEntry, FeedGap
 from tests.service.chronicle import ids
 from tests.service.feed_partitions import FeedPartitions
@@ -22,7 +22,7 @@ from tests.waiting import let_others_run, until
 
 
 def live_events_of(partitions: FeedPartitions, waiting_max: int = 2000) -> LiveEvents:
-    return LiveEvents(cast("ColdStore", partitions), waiting_max=waiting_max)
+    return LiveEvents(cast("Executions", partitions), waiting_max=waiting_max)
 
 
 class Client:

@@ -135,7 +135,7 @@ def test_what_is_committed_around_the_first_reading_comes_once(when: str) -> Non
     async def scenario(chronicle: Chronicle) -> None:
         await chronicle.record_intents("a")
         await chronicle.commit("a", 2)
-        getattr(chronicle.cold, when).append(lambda: chronicle.commit("a", 2))
+        getattr(chronicle.executions, when).append(lambda: chronicle.commit("a", 2))
         reader = Reader(chronicle.live_events.follow("a"))
         await reader.has(4)
         await chronicle.finish("a")
@@ -224,7 +224,9 @@ def test_a_slow_reader_loses_its_buffer_and_still_gets_every_line_once() -> None
         slow.may_go_on.set()
         await slow.task
         assert slow.seqs == quick.seqs == list(range(1, 502))
-        assert chronicle.cold.histories == 3  # one each, and one for what the slow one had lost
+        assert (
+            chronicle.executions.histories == 3
+        )  # one each, and one for what the slow one had lost
 
     in_a_chronicle(scenario, waiting_max=100)
 
@@ -236,7 +238,7 @@ def test_a_batch_larger_than_the_buffer_fits_if_nothing_waits() -> None:
         await reader.begun()
         await chronicle.commit("a", 50)
         await reader.has(50)
-        assert chronicle.cold.histories == 1
+        assert chronicle.executions.histories == 1
         await cut(reader)
 
     in_a_chronicle(scenario, waiting_max=10)
@@ -418,7 +420,7 @@ def test_the_store_is_read_once_for_all_who_follow_everything() -> None:
         await chronicle.commit("a", 5)
         for reader in readers:
             await reader.has(5)
-        assert chronicle.cold.feeds <= 2
+        assert chronicle.executions.feeds <= 2
         await cut(*readers)
 
     in_a_chronicle(scenario)
@@ -457,7 +459,7 @@ def test_a_store_that_fails_ends_the_streams_and_the_next_one_begins_anew() -> N
         readers = [Reader(chronicle.live_events.everything()) for _ in range(2)]
         for reader in readers:
             await reader.begun()
-        chronicle.cold.before.append(broken)
+        chronicle.executions.before.append(broken)
         await chronicle.commit("a")
         for reader in readers:
             with pytest.raises(StoreUnavailable, match="the disk is away"):

@@ -124,7 +124,7 @@ def test_labels_overrides_and_priority_are_the_old_ones_unless_told_otherwise() 
         owner = await shop.own()
         plan = await shop.workflow(fragile())
         name = await shop.record_intent(plan)
-        intent = await shop.stores.cold.intent(name)
+        intent = await shop.stores.cold.executions.intent(name)
         assert intent is not None
         record = intent.record
         record.execution_id, record.labels = "labelled", {"team": "x"}

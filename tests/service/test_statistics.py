@@ -37,8 +37,8 @@ class Desk:
         self.fleet: Fleet = EmbeddedFleet(engine.stores, engine.worker, engine.orchestrator)
         self.read: list[str] = []
         self.unreadable: set[str] = set()
-        self._real = engine.stores.cold.execution
-        engine.stores.cold.execution = self._execution  # type: ignore[method-assign]
+        self._real = engine.stores.cold.executions.execution
+        engine.stores.cold.executions.execution = self._execution  # type: ignore[method-assign]
 
     async def _execution(self, execution_id: str) -> Stored | None:
         self.read.append(execution_id)
@@ -133,14 +133,14 @@ def test_one_that_can_not_be_read_does_not_hide_the_others() -> None:
 
 def test_many_who_ask_at_once_cost_one_count() -> None:
     async def scenario(desk: Desk) -> None:
-        real, counted = desk.engine.stores.cold.count_created, 0
+        real, counted = desk.engine.stores.cold.counts.count_created, 0
 
         async def counting(*arguments: Any) -> Any:
             nonlocal counted
             counted += 1
             return await real(*arguments)
 
-        desk.engine.stores.cold.count_created = counting  # type: ignore[method-assign,assignment]
+        desk.engine.stores.cold.counts.count_created = counting  # type: ignore[method-assign,assignment]
         answers = await asyncio.gather(
             *(desk.statistics.overview(3600, 60, desk.fleet) for _ in range(50))
         )

@@ -26,9 +26,12 @@ class Slow:
 
     def __init__(self) -> None:
         self.stores = cast("Any", MemoryStores(lambda: 1000.0))
-        self._record_intents = self.stores.cold.record_intents
+        self._record_intents = self.stores.cold.executions.record_intents
         self._append = self.stores.hot.append
-        self.stores.cold.record_intents, self.stores.hot.append = self.record_intents, self.append
+        self.stores.cold.executions.record_intents, self.stores.hot.append = (
+            self.record_intents,
+            self.append,
+        )
         self.stores.hot.check_open = self.check_open
         self.go_on = asyncio.Event()
         self.go_on.set()
@@ -71,7 +74,7 @@ class Slow:
         )
 
     async def count(self) -> int:
-        return len(await self.stores.cold.search(Search(limit=10_000)))
+        return len(await self.stores.cold.executions.search(Search(limit=10_000)))
 
 
 def over_slow_stores(scenario: Callable[[Slow], Awaitable[None]]) -> None:
@@ -174,9 +177,11 @@ def test_once_it_is_stored_the_answer_is_positive_though_nobody_could_be_told() 
         await slow.service.submissions.trigger(waits.execution_id, "flow", None, {})
         await slow.service.executions.request_control(started.execution_id, "cancel")
         assert len(slow.appended) == 3
-        running = await slow.stores.cold.started(0)
+        running = await slow.stores.cold.executions.started(0)
         assert set(running) == {started.execution_id, waits.execution_id}
-        assert await slow.stores.cold.control_requests(0) == {started.execution_id: "cancel"}
+        assert await slow.stores.cold.executions.control_requests(0) == {
+            started.execution_id: "cancel"
+        }
 
     over_slow_stores(scenario)
 
@@ -206,8 +211,8 @@ def test_nothing_is_written_while_it_is_known_that_nothing_can_be_appended() -> 
             with pytest.raises(StoreUnavailable, match="Redis is away"):
                 await attempt()
         assert len(slow.created) == written
-        assert await slow.stores.cold.get_workflow("unknown") is None
-        assert await slow.stores.cold.control_requests(0) == {}
+        assert await slow.stores.cold.definitions.get_workflow("unknown") is None
+        assert await slow.stores.cold.executions.control_requests(0) == {}
         slow.closed = False
         await service.submissions.trigger(waits.execution_id, "flow", None, {})
 
@@ -230,7 +235,7 @@ def test_mistakes_are_told_as_before() -> None:
             await slow.submit(workflow="ghost")
         with pytest.raises(InvalidWorkflow):
             await slow.submit(workflow={"nodes": [{"id": "a", "handler": "nothing"}]})
-        assert await slow.stores.cold.audit(AuditSearch()) == []
+        assert await slow.stores.cold.audit_log.audit(AuditSearch()) == []
 
     over_slow_stores(scenario)
 

@@ -33,7 +33,7 @@ def test_a_read_that_began_before_an_alias_moved_is_not_remembered() -> None:
         for word in ("first", "second"):
             await workflows.put(document(word))
         await workflows.set_alias("flow", "stable", {1: 100})
-        real = engine.stores.cold.aliases
+        real = engine.stores.cold.definitions.aliases
         reading = asyncio.Event()
         go_on = asyncio.Event()
 
@@ -43,10 +43,10 @@ def test_a_read_that_began_before_an_alias_moved_is_not_remembered() -> None:
             await go_on.wait()
             return versions
 
-        engine.stores.cold.aliases = slow  # type: ignore[method-assign]
+        engine.stores.cold.definitions.aliases = slow  # type: ignore[method-assign]
         early = asyncio.create_task(workflows.find("flow@stable"))
         await reading.wait()
-        engine.stores.cold.aliases = real  # type: ignore[method-assign]
+        engine.stores.cold.definitions.aliases = real  # type: ignore[method-assign]
         await workflows.set_alias("flow", "stable", {2: 100})
         go_on.set()
         await early
@@ -84,7 +84,9 @@ def test_a_worker_that_has_just_come_is_known_at_once() -> None:
         for name in ("first", "second"):
             with pytest.raises(InvalidWorkflow, match=name):
                 await workflows.put(works(name))
-            await engine.stores.cold.remember_handlers({name: HandlerDefaults(queue="gpu")})
+            await engine.stores.cold.definitions.remember_handlers(
+                {name: HandlerDefaults(queue="gpu")}
+            )
             assert (await workflows.put(works(name))).plan.nodes[0].queue == "gpu"
 
     with_workflows(scenario)
@@ -92,19 +94,21 @@ def test_a_worker_that_has_just_come_is_known_at_once() -> None:
 
 def test_what_handlers_ask_for_is_read_once_in_a_while_and_not_for_each_document() -> None:
     async def scenario(engine: penstock.Engine, workflows: Workflows) -> None:
-        real, reads = engine.stores.cold.known_handlers, []
+        real, reads = engine.stores.cold.definitions.known_handlers, []
 
         async def counted() -> Any:
             reads.append(1)
             return await real()
 
-        engine.stores.cold.known_handlers = counted  # type: ignore[method-assign]
+        engine.stores.cold.definitions.known_handlers = counted  # type: ignore[method-assign]
         for number in range(20):
             await workflows.put(document(f"word {number}"))
             await workflows.check(works(f"later-{number}"), allow_unknown_handlers=True)
         assert len(reads) == 1
         workflows._registered_at = float("-inf")
-        await engine.stores.cold.remember_handlers({"echo": HandlerDefaults(queue="gpu")})
+        await engine.stores.cold.definitions.remember_handlers(
+            {"echo": HandlerDefaults(queue="gpu")}
+        )
         assert (await workflows.put(document("again"))).plan.nodes[0].queue == "gpu"
 
     with_workflows(scenario, ServiceTiming(definitions_fresh_seconds=3600.0))

@@ -26,7 +26,9 @@ from penstock.stores.base import (
 from penstock.stores.blobs import MemoryBlobs
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryHotStore
-from penstock.stores.memory.cold import MemoryColdStore
+from penstock.stores.memory.audit_log import MemoryAuditLog
+from penstock.stores.memory.cold import MemoryColdStore, MemoryExecutions
+from penstock.stores.memory.counts import MemoryCounts
 from penstock.stores.partial import record_of
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import (
@@ -299,10 +301,19 @@ class Rows:
 
 
 class TieredColdStore(MemoryColdStore):
-    """Reads ask the hot store first."""
+    executions: TieredExecutions
 
     def __init__(self, rows: Rows, hot: TieredHotStore) -> None:
         super().__init__(rows)
+        self.executions = TieredExecutions(rows, hot, self.audit_log)
+        self.counts = MemoryCounts(self.executions, self.dead_letters)
+
+
+class TieredExecutions(MemoryExecutions):
+    """Reads ask the hot store first."""
+
+    def __init__(self, rows: Rows, hot: TieredHotStore, audit_log: MemoryAuditLog) -> None:
+        super().__init__(rows, audit_log)
         self._rows = rows
         self._active = hot
         rows.write_intent = self._write
@@ -358,15 +369,15 @@ class MemoryColdTier:
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""
-        stored = await self._cold.get_workflow(version.name, version.version)
+        stored = await self._cold.definitions.get_workflow(version.name, version.version)
         return stored is not None and stored.content_hash == version.content_hash
 
     async def unfinished(
         self, partition: int, after: str = "", limit: int = 500
     ) -> list[Unfinished]:
-        names = sorted(name for name in await self._cold.unfinished(partition) if name > after)[
-            :limit
-        ]
+        names = sorted(
+            name for name in await self._cold.executions.unfinished(partition) if name > after
+        )[:limit]
         return [
             Unfinished(
                 name, self._rows._versions.get(name, (1, 0))[0], self._rows.changes.get(name, [])
@@ -409,7 +420,7 @@ class TieredStores:
             vars(part).update({name: image[name] for name in names})
 
     def _cold_parts(self) -> list[tuple[Any, tuple[str, ...]]]:
-        return [(self.rows, OF_THE_ROWS), (self.cold, OF_THE_INTENTS)]
+        return [(self.rows, OF_THE_ROWS), (self.cold.executions, OF_THE_INTENTS)]
 
     def bring_cold_back(self) -> None:
         self.cold_is_away = False

@@ -183,12 +183,14 @@ class World:
         document = random_document(self.random, f"flow-{number}")
         plan = compile_document(document, allow_unknown_handlers=True).plan
         data = json.dumps(document).encode()
-        version = await self.stores.cold.put_workflow(plan.name, str(number), data, self.clock())
+        version = await self.stores.cold.definitions.put_workflow(
+            plan.name, str(number), data, self.clock()
+        )
         execution_id = f"execution-{number}"
         record = ExecutionRecord(
             execution_id, plan.name, version.version, ExecutionState.PENDING, b"{}", self.clock()
         )
-        await self.stores.cold.record_intents([Intent(record)])
+        await self.stores.cold.executions.record_intents([Intent(record)])
         self.documents[execution_id] = document
         if self.random.random() < 0.8:  # otherwise the client dies between the two steps of a start
             await self.stores.hot.append([ExecutionStarted(execution_id)])
@@ -243,7 +245,7 @@ class World:
             return  # nobody is told that it is accepted
         self.faults[request] += 1
         with contextlib.suppress(Conflict):  # it has ended
-            await self.stores.cold.request_control(execution_id, request)
+            await self.stores.cold.executions.request_control(execution_id, request)
             if self.random.random() < 0.8:  # otherwise the client dies before it has told the owner
                 await self.stores.hot.append([CONTROL_EVENTS[request](execution_id)])
 
@@ -259,7 +261,7 @@ class World:
         """By id, the state."""
         states: dict[str, str] = {}
         for name in self.documents:
-            stored = await self.stores.cold.execution(name)
+            stored = await self.stores.cold.executions.execution(name)
             assert stored is not None
             if stored.record.state not in EXECUTION_ENDS:
                 states[name] = str(stored.record.state)
@@ -278,7 +280,7 @@ class World:
             paused = [name for name, state in left.items() if state == ExecutionState.PAUSED]
             for name in paused:  # and nobody else: what runs must go on by itself
                 with contextlib.suppress(Conflict):
-                    await self.stores.cold.request_control(name, "resume")
+                    await self.stores.cold.executions.request_control(name, "resume")
             await self.stores.hot.append([ResumeRequested(name) for name in paused])
             await asyncio.sleep(STEP_SECONDS)
         problems = await self.judge()
@@ -293,7 +295,7 @@ class World:
         problems: list[str] = []
         was_lost = bool(self.faults["loss"] or self.faults["rollback"])
         for name, document in self.documents.items():
-            stored = await self.stores.cold.execution(name)
+            stored = await self.stores.cold.executions.execution(name)
             assert stored is not None
             notes = None if was_lost else self.notes
             problems += [f"{name}: {text}" for text in violations(stored, document, notes)]

@@ -30,7 +30,7 @@ class Desk:
 
     async def put(self, handler: str, **fields: Any) -> None:
         text = json.dumps(document(handler, **fields)).encode()
-        await self.cold.put_workflow(handler, "hash", text, 1000.0)
+        await self.cold.definitions.put_workflow(handler, "hash", text, 1000.0)
 
     async def plan(self, name: str) -> Plan:
         return await self.plans.need(name, 1)
@@ -56,7 +56,7 @@ USUAL = HandlerDefaults(Retry(), 300.0, "resize")
 
 def test_a_plan_has_what_workers_told_the_store() -> None:
     async def scenario(desk: Desk) -> None:
-        await desk.cold.remember_handlers({"resize": GPU})
+        await desk.cold.definitions.remember_handlers({"resize": GPU})
         assert asked_by(await desk.plan("resize")) == GPU
 
     at_a_desk(scenario)
@@ -64,7 +64,7 @@ def test_a_plan_has_what_workers_told_the_store() -> None:
 
 def test_what_the_document_says_goes_before() -> None:
     async def scenario(desk: Desk) -> None:
-        await desk.cold.remember_handlers({"mine": GPU})
+        await desk.cold.definitions.remember_handlers({"mine": GPU})
         await desk.put("mine", queue="special", retry={"max_attempts": 1}, timeout_seconds=3)
         (node,) = (await desk.plan("mine")).nodes
         assert (node.queue, node.retry.max_attempts, node.timeout_seconds) == ("special", 1, 3)
@@ -74,7 +74,7 @@ def test_what_the_document_says_goes_before() -> None:
 
 def test_the_store_knows_better_than_a_process_and_a_process_better_than_nobody() -> None:
     async def scenario(desk: Desk) -> None:
-        await desk.cold.remember_handlers({"resize": GPU})
+        await desk.cold.definitions.remember_handlers({"resize": GPU})
         assert asked_by(await desk.plan("resize")) == GPU
         assert (await desk.plan("other")).nodes[0].queue == "cpu"
 
@@ -84,7 +84,7 @@ def test_the_store_knows_better_than_a_process_and_a_process_better_than_nobody(
 def test_a_worker_that_came_after_the_last_plan_is_known_to_the_next() -> None:
     async def scenario(desk: Desk) -> None:
         await desk.plan("other")
-        await desk.cold.remember_handlers({"resize": GPU})
+        await desk.cold.definitions.remember_handlers({"resize": GPU})
         assert asked_by(await desk.plan("resize")) == GPU
 
     at_a_desk(scenario)
@@ -94,14 +94,14 @@ def test_only_plans_whose_handlers_ask_for_something_else_are_compiled_again() -
     async def scenario(desk: Desk) -> None:
         old = await desk.plan("resize")
         other = await desk.plan("other")
-        await desk.cold.remember_handlers({"resize": GPU})
+        await desk.cold.definitions.remember_handlers({"resize": GPU})
         assert await desk.plan("resize") is old  # nothing is read for an execution
         await desk.plans.learn()
         assert asked_by(await desk.plan("resize")) == GPU
         assert asked_by(old) == USUAL
         assert await desk.plan("other") is other
         new = await desk.plan("resize")
-        await desk.cold.remember_handlers({"unused": CPU})
+        await desk.cold.definitions.remember_handlers({"unused": CPU})
         await desk.plans.learn()
         assert await desk.plan("resize") is new
 
@@ -132,7 +132,7 @@ def test_a_plan_that_was_compiled_elsewhere_is_looked_at_once() -> None:
         compiled = compile_document(document("resize"), allow_unknown_handlers=True).plan
         compiled.version = 1
         desk.plans.put(compiled)
-        await desk.cold.remember_handlers({"resize": GPU})
+        await desk.cold.definitions.remember_handlers({"resize": GPU})
         await desk.plans.learn()
         new = await desk.plan("resize")
         assert asked_by(new) == GPU
@@ -145,8 +145,8 @@ def test_a_plan_that_was_compiled_elsewhere_is_looked_at_once() -> None:
 def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards() -> None:
     async def scenario(desk: Desk) -> None:
         old = await desk.plan("resize")
-        await desk.cold.remember_handlers({"resize": GPU})
-        real = desk.cold.known_handlers
+        await desk.cold.definitions.remember_handlers({"resize": GPU})
+        real = desk.cold.definitions.known_handlers
         refused: list[Exception] = []
 
         async def away() -> Any:
@@ -157,11 +157,11 @@ def test_while_the_store_is_away_plans_stay_and_learning_goes_on_afterwards() ->
             )
             raise refused[-1]
 
-        desk.cold.known_handlers = away
+        desk.cold.definitions.known_handlers = away
         learning = asyncio.create_task(desk.plans.run_learning())
         await until(lambda: len(refused) > 3)
         assert await desk.plan("resize") is old
-        desk.cold.known_handlers = real
+        desk.cold.definitions.known_handlers = real
 
         async def is_new() -> bool:
             return asked_by(await desk.plan("resize")) == GPU

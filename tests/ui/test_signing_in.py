@@ -113,7 +113,7 @@ def test_a_key_that_is_revoked_leads_back_to_the_login(
     sign_in(page, service, keys["submit"])
     expect(page.get_by_role("navigation", name="Sections")).to_be_visible()
     assert service.engine is not None
-    listed = service.call(service.engine.service.stores.cold.keys())
+    listed = service.call(service.engine.service.stores.cold.api_keys.keys())
     revoked = next(key.id for key in listed if key.name == "submit key")
     service.call(service.engine.service.keys.revoke(revoked))
     expect(

@@ -146,7 +146,7 @@ def test_a_secret_in_any_form_is_in_no_output_error_log_or_dead_letter(monkeypat
                     untouched = [
                         msgspec.json.encode(await executions.view(result.execution_id)).decode(),
                         str(await executions.logs(result.execution_id, "a")),
-                        str(await stores.cold.dead_letters(DeadLetterSearch())),
+                        str(await stores.cold.dead_letters.dead_letters(DeadLetterSearch())),
                     ]
                     written = write(secret)
                     for text in untouched:

@@ -80,7 +80,7 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
 
     # the first that is added is the last that a request passes
     app.add_middleware(Shortcut, service=service, bodies=bodies)
-    audit_log = audit_log or AuditLog(service.stores.cold, timing)
+    audit_log = audit_log or AuditLog(service.stores.cold.audit_log, timing)
     middleware.install_middleware(
         app,
         settings=settings,

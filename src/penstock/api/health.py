@@ -146,11 +146,11 @@ async def _run_checks(checks: Checks, timing: ApiTiming) -> dict[str, Check]:
 def _store_checks(stores: Stores) -> Checks:
     async def hot() -> Check:
         stores.hot.check_open()
-        end = await stores.cold.commits_end()
+        end = await stores.cold.executions.commits_end()
         return {"ok": True, "position": end[0] if len(end) == 1 else list(end)}
 
     async def cold() -> Check:
-        await stores.cold.get_workflow(NOBODY, 0)
+        await stores.cold.definitions.get_workflow(NOBODY, 0)
         return {"ok": True}
 
     if stores.topology.is_tiered:

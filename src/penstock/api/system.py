@@ -82,7 +82,7 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
             before=number_cursor(cursor),
             limit=limit + 1,
         )
-        lines = await cold.audit(search)
+        lines = await cold.audit_log.audit(search)
         return answer(page(lines, limit, _audit_view, lambda line: line.id))
 
     return router
@@ -108,7 +108,7 @@ def key_routes(service: Service, bodies: Bodies) -> APIRouter:
                 "created_at": time_text(key.created_at),
                 "revoked_at": time_text(key.revoked_at),
             }
-            for key in await service.stores.cold.keys()
+            for key in await service.stores.cold.api_keys.keys()
         ]
         return answer({"items": items, "next_cursor": None})
 

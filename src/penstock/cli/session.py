@@ -75,7 +75,7 @@ class Session:
                     progress = Progress(plan, handle.id, time.time())
                     timed_out = await self._watch(engine, handle, progress)
                     result = await handle.result()
-                    stored = await engine.stores.cold.execution(handle.id)
+                    stored = await engine.stores.cold.executions.execution(handle.id)
 
                     interrupted = self._interrupt.exit_code is not None
                     ending = Ending(result, stored, interrupted, timed_out)
@@ -136,7 +136,7 @@ class Session:
         if len(progress.rows) > MANY_NODES and now - self._learned_at < 1:
             return
         self._learned_at = now
-        stored = await engine.stores.cold.execution(progress.execution_id)
+        stored = await engine.stores.cold.executions.execution(progress.execution_id)
         if stored is not None:
             progress.learn(stored.runs)
 

@@ -29,7 +29,7 @@ from penstock.stores.records import DeadLetterSearch, Search
 async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> None:
     hot = stores.hot
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.record_intents([new_intent(execution_id)])
+    await stores.cold.executions.record_intents([new_intent(execution_id)])
     await hot.append([ExecutionStarted(execution_id)])
     owner = await Owner.of(stores)
     owner.position = (await hot.receive(0, 0, 10, 0.0))[-1][0]
@@ -86,7 +86,7 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     assert await hot.active(0) == [execution_id]
     assert await hot.next_due(0) == 5000.0
 
-    rows = await stores.cold.dead_letters(DeadLetterSearch())
+    rows = await stores.cold.dead_letters.dead_letters(DeadLetterSearch())
     assert [row.dead_letter for row in rows] == [dead_letter(execution_id, "b")]
     assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [dispatched]
     assert await owner.inbox() == []
@@ -116,7 +116,7 @@ async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stor
 async def test_nothing_shows_before_the_commit(stores: Stores) -> None:
     hot = stores.hot
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.record_intents([new_intent(execution_id)])
+    await stores.cold.executions.record_intents([new_intent(execution_id)])
     assert await hot.load([execution_id, "unknown"]) == {}
     assert await hot.active(0) == []
     assert await hot.next_due(0) is None
@@ -142,9 +142,9 @@ async def test_a_commit_may_touch_many_executions(stores: Stores) -> None:
 
     await owner.commit(*(ended(execution_id) for execution_id in execution_ids))
     assert await stores.hot.active(0) == []
-    assert await stores.cold.started(0) == []
+    assert await stores.cold.executions.started(0) == []
 
-    completed = await stores.cold.search(Search(states=("COMPLETED",), limit=1000))
+    completed = await stores.cold.executions.search(Search(states=("COMPLETED",), limit=1000))
     assert len(completed) == 300
 
 
@@ -283,12 +283,12 @@ async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_no
 
 async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> None:
     execution_id = next(new_execution_ids(stores))
-    await stores.cold.record_intents([new_intent(execution_id)])
+    await stores.cold.executions.record_intents([new_intent(execution_id)])
     owner = await Owner.of(stores)
     await owner.commit(ended(execution_id))
     assert await stores.hot.active(0) == []
 
-    stored = await stores.cold.execution(execution_id)
+    stored = await stores.cold.executions.execution(execution_id)
     assert stored is not None
     assert stored.record.state == ExecutionState.COMPLETED
 

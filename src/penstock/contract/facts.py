@@ -189,7 +189,9 @@ def ended_by(entry: Outgoing) -> bool:
 
 async def begin(stores: Stores, *execution_ids: str) -> Owner:
     """Executions that exist and have started, and the owner of their partition."""
-    await stores.cold.record_intents([new_intent(execution_id) for execution_id in execution_ids])
+    await stores.cold.executions.record_intents(
+        [new_intent(execution_id) for execution_id in execution_ids]
+    )
     owner = await Owner.of(stores, partition_of(execution_ids[0], stores.hot.partitions))
     await owner.commit(*(started(execution_id) for execution_id in execution_ids))
     return owner

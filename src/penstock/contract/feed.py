@@ -17,9 +17,9 @@ async def test_history_goes_on_after_any_line(stores: Stores) -> None:
     await owner.commit(Commands(execution_id, logs=[("a", 1, "a commit without a line")]))
     await owner.commit(Commands(execution_id, history=lines[4:5]))
     await owner.commit(Commands(execution_id, history=lines[5:]))
-    assert await stores.cold.history(execution_id) == lines
+    assert await stores.cold.executions.history(execution_id) == lines
     for after in range(12):
-        assert await stores.cold.history(execution_id, after) == lines[after:], after
+        assert await stores.cold.executions.history(execution_id, after) == lines[after:], after
 
 
 async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
@@ -27,16 +27,16 @@ async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(
 ) -> None:
     cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await cold.record_intents([new_intent(execution_id)])
-    assert await cold.history(execution_id) == []
+    await cold.executions.record_intents([new_intent(execution_id)])
+    assert await cold.executions.history(execution_id) == []
     for unknown in ("unknown", "", "half \ud800"):
-        assert await cold.history(unknown) is None
+        assert await cold.executions.history(unknown) is None
 
 
 async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores: Stores) -> None:
     cold = stores.cold
-    assert await cold.read_commits(await cold.commits_end()) == []
-    assert await cold.read_commits(await _start(stores)) == []
+    assert await cold.executions.read_commits(await cold.executions.commits_end()) == []
+    assert await cold.executions.read_commits(await _start(stores)) == []
 
     execution_ids = new_execution_ids(stores)
     a = next(execution_ids)
@@ -45,7 +45,7 @@ async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores
     without_line = Commands(b, logs=[("a", 1, "a commit without a line")])
     await owner.commit(without_line, Commands(a, history=_lines(2, 4)))
     await owner.commit(ended(b))
-    feed_entries = await cold.read_commits(await _start(stores))
+    feed_entries = await cold.executions.read_commits(await _start(stores))
     lines = [(feed_entry.execution_id, feed_entry.lines) for feed_entry in feed_entries]
     assert lines == [
         (a, started(a).history),
@@ -57,9 +57,9 @@ async def test_the_feed_has_what_each_commit_told_in_the_order_of_commits(stores
     positions = [feed_entry.position for feed_entry in feed_entries]
     assert positions == sorted(set(positions))
 
-    end = await cold.commits_end()
+    end = await cold.executions.commits_end()
     assert advance(end, feed_entries) == end
-    assert await cold.read_commits(end) == []
+    assert await cold.executions.read_commits(end) == []
 
 
 async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
@@ -71,7 +71,7 @@ async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
         await owner.commit(Commands(execution_id, logs=[("a", 1, "…")], history=history))
 
     start = await _start(stores)
-    everything = await stores.cold.read_commits(start)
+    everything = await stores.cold.executions.read_commits(start)
     assert len(everything) == 13
 
     positions: set[int] = set()
@@ -81,7 +81,7 @@ async def test_the_feed_goes_on_after_any_position(stores: Stores) -> None:
     for after in positions:
         cursor = advance(start, [FeedEntry(after, execution_id, [], everything[0].partition)])
         expected = [feed_entry for feed_entry in everything if feed_entry.position > after]
-        assert await stores.cold.read_commits(cursor) == expected, after
+        assert await stores.cold.executions.read_commits(cursor) == expected, after
 
     assert await _pages(stores, 2) == everything
 
@@ -92,10 +92,10 @@ async def test_a_place_before_the_beginning_is_the_beginning_and_one_far_ahead_h
     cold = stores.cold
     await begin(stores, next(new_execution_ids(stores)))
     start = await _start(stores)
-    everything = await cold.read_commits(start)
+    everything = await cold.executions.read_commits(start)
     assert everything != []
-    assert await cold.read_commits(tuple(-1 for _ in start)) == everything
-    assert await cold.read_commits(tuple(2**70 for _ in start)) == []
+    assert await cold.executions.read_commits(tuple(-1 for _ in start)) == everything
+    assert await cold.executions.read_commits(tuple(2**70 for _ in start)) == []
 
 
 async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
@@ -108,7 +108,7 @@ async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
     async def follow() -> None:
         start = await _start(stores)
         while len(seen) < 120:
-            seen.extend(await stores.cold.read_commits(advance(start, seen), 7))
+            seen.extend(await stores.cold.executions.read_commits(advance(start, seen), 7))
             await asyncio.sleep(0)
 
     async def write() -> None:
@@ -122,7 +122,7 @@ async def test_who_follows_the_feed_while_others_commit_sees_every_line_once(
     async with asyncio.timeout(20):
         await asyncio.gather(follow(), write())
 
-    assert seen == await stores.cold.read_commits(await _start(stores))
+    assert seen == await stores.cold.executions.read_commits(await _start(stores))
 
     seqs: dict[str, list[int]] = {execution_id: [] for execution_id in execution_ids}
     for feed_entry in seen:
@@ -139,11 +139,11 @@ async def test_the_feed_is_of_all_partitions_and_each_partition_is_read_on_by_it
     owners = [await Owner.of(stores, partition) for partition in range(stores.hot.partitions)]
     execution_ids = [f"e{number}" for number in range(24)]
     for execution_id in execution_ids:
-        await cold.record_intents([new_intent(execution_id)])
+        await cold.executions.record_intents([new_intent(execution_id)])
         await owners[partition_of(execution_id, len(owners))].commit(started(execution_id))
 
-    everything = await cold.read_commits(await _start(stores))
-    partitions = len(await cold.commits_end())
+    everything = await cold.executions.read_commits(await _start(stores))
+    partitions = len(await cold.executions.commits_end())
     assert partitions in {1, len(owners)}
     assert {feed_entry.partition for feed_entry in everything} <= set(range(partitions))
 
@@ -164,7 +164,7 @@ async def test_the_feed_is_of_all_partitions_and_each_partition_is_read_on_by_it
 
 
 async def _start(stores: Stores) -> FeedCursor:
-    return tuple(0 for _ in await stores.cold.commits_end())
+    return tuple(0 for _ in await stores.cold.executions.commits_end())
 
 
 def _order(feed_entry: FeedEntry) -> tuple[int, int]:
@@ -174,7 +174,7 @@ def _order(feed_entry: FeedEntry) -> tuple[int, int]:
 async def _pages(stores: Stores, limit: int) -> list[FeedEntry]:
     feed_entries: list[FeedEntry] = []
     cursor = await _start(stores)
-    while page := await stores.cold.read_commits(cursor, limit):
+    while page := await stores.cold.executions.read_commits(cursor, limit):
         assert len(page) <= limit
         feed_entries += page
         cursor = advance(cursor, page)

@@ -47,7 +47,7 @@ async def finish(stores: Stores, ends: dict[str, float]) -> None:
 
 
 async def stored_ids(stores: Stores) -> set[str]:
-    return {row.execution_id for row in await stores.cold.search(Search(limit=100))}
+    return {row.execution_id for row in await stores.cold.executions.search(Search(limit=100))}
 
 
 async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores) -> None:
@@ -56,7 +56,7 @@ async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores)
     old = next(execution_ids)
     young = next(execution_ids)
     runs = next(execution_ids)
-    await cold.record_intents(
+    await cold.executions.record_intents(
         [
             intent_created_at(
                 execution_id, OLD, labels={"of": execution_id}, idempotency_key=execution_id
@@ -67,13 +67,13 @@ async def test_what_ended_long_ago_goes_with_all_that_is_its_own(stores: Stores)
     await finish(stores, {old: OLD, young: YOUNG})
     assert await stores.forget(BEFORE) == 1
     assert await stored_ids(stores) == {young, runs}
-    assert await cold.execution(old) is None
-    assert await cold.history(old) is None
-    assert await cold.search(Search(labels={"of": old})) == []
-    assert await cold.key_use("", young) is not None
-    rows = await cold.dead_letters(DeadLetterSearch())
+    assert await cold.executions.execution(old) is None
+    assert await cold.executions.history(old) is None
+    assert await cold.executions.search(Search(labels={"of": old})) == []
+    assert await cold.executions.key_use("", young) is not None
+    rows = await cold.dead_letters.dead_letters(DeadLetterSearch())
     assert [row.dead_letter.execution_id for row in rows] == [young]
-    assert await cold.execution(young) is not None
+    assert await cold.executions.execution(young) is not None
     assert await stores.forget(BEFORE) == 0
 
 
@@ -81,27 +81,27 @@ async def test_what_was_never_triggered_has_an_age_limit_too(stores: Stores) -> 
     cold = stores.cold
     execution_ids = new_execution_ids(stores)
     old, young, triggered, cancelled = islice(execution_ids, 4)
-    await cold.record_intents(
+    await cold.executions.record_intents(
         [
             intent_created_at(execution_id, OLD, waits=True)
             for execution_id in (old, triggered, cancelled)
         ]
     )
-    await cold.record_intents([intent_created_at(young, YOUNG, waits=True)])
-    await cold.trigger(triggered, None, {})
-    await cold.request_control(cancelled, "cancel")
+    await cold.executions.record_intents([intent_created_at(young, YOUNG, waits=True)])
+    await cold.executions.trigger(triggered, None, {})
+    await cold.executions.request_control(cancelled, "cancel")
     assert await stores.forget(BEFORE) == 1
     assert await stored_ids(stores) == {young, triggered, cancelled}
     with pytest.raises(NotFound):
-        await cold.trigger(old, None, {})
+        await cold.executions.trigger(old, None, {})
 
 
 async def test_an_execution_stays_as_long_as_a_retry_of_it(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     first = next(execution_ids)
     second = next(execution_ids)
-    await stores.cold.record_intents([intent_created_at(first, OLD)])
-    await stores.cold.record_intents([intent_created_at(second, OLD, retry_of=first)])
+    await stores.cold.executions.record_intents([intent_created_at(first, OLD)])
+    await stores.cold.executions.record_intents([intent_created_at(second, OLD, retry_of=first)])
     await finish(stores, {first: OLD})
     assert await stores.forget(BEFORE) == 0
 
@@ -115,14 +115,14 @@ async def test_numbers_go_on_after_everything_is_forgotten(stores: Stores) -> No
     execution_ids = new_execution_ids(stores)
     first = next(execution_ids)
     second = next(execution_ids)
-    await cold.record_intents([intent_created_at(first, OLD)])
+    await cold.executions.record_intents([intent_created_at(first, OLD)])
     await finish(stores, {first: OLD})
-    end = await cold.commits_end()
-    dead_letter_id = (await cold.dead_letters(DeadLetterSearch()))[0].id
+    end = await cold.executions.commits_end()
+    dead_letter_id = (await cold.dead_letters.dead_letters(DeadLetterSearch()))[0].id
     assert await stores.forget(BEFORE) == 1
-    assert await cold.commits_end() == end
+    assert await cold.executions.commits_end() == end
 
-    await cold.record_intents([intent_created_at(second, OLD)])
+    await cold.executions.record_intents([intent_created_at(second, OLD)])
     await finish(stores, {second: OLD})
-    assert (await cold.commits_end()) > end
-    assert (await cold.dead_letters(DeadLetterSearch()))[0].id > dead_letter_id
+    assert (await cold.executions.commits_end()) > end
+    assert (await cold.dead_letters.dead_letters(DeadLetterSearch()))[0].id > dead_letter_id

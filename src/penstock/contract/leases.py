@@ -153,7 +153,7 @@ async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_a
     committing.cancel()
     await asyncio.gather(committing, return_exceptions=True)
     # Writes are ordered: when this one is done, so is the commit, if it happens at all.
-    await stores.cold.put_workflow("w", "h", b"{}", 0.0)
+    await stores.cold.definitions.put_workflow("w", "h", b"{}", 0.0)
     following = await Owner.of(stores)
     stored = (await hot.load([execution_id]))[execution_id]
     happened = bool(stored.runs)
@@ -179,7 +179,7 @@ async def _assert_refused(
     owner = await begin(stores, execution_id)
     remaining = task(execution_id, "remaining")
     await owner.commit(queued(remaining))
-    await stores.cold.record_intents([new_intent(other)])
+    await stores.cold.executions.record_intents([new_intent(other)])
     await hot.append([ExecutionStarted(other)])
     before = await hot.load([execution_id])
     changes = Commands(
@@ -204,7 +204,7 @@ async def _assert_refused(
         await hot.commit(commit)
     assert await hot.load([execution_id, other]) == before
     assert await hot.next_due(0) is None
-    assert await stores.cold.dead_letters(DeadLetterSearch()) == []
+    assert await stores.cold.dead_letters.dead_letters(DeadLetterSearch()) == []
 
     current = await Owner.of(stores)
     assert [event.execution_id for event in await current.inbox()] == [other]

@@ -43,7 +43,9 @@ ODD = [
 
 async def test_executions_are_listed_newest_first_and_by_state(stores: Stores) -> None:
     execution_ids = list(islice(new_execution_ids(stores), 5))
-    await stores.cold.record_intents([new_intent(execution_id) for execution_id in execution_ids])
+    await stores.cold.executions.record_intents(
+        [new_intent(execution_id) for execution_id in execution_ids]
+    )
     owner = await Owner.of(stores)
     await owner.commit(
         started(execution_ids[1]),
@@ -69,7 +71,7 @@ async def test_executions_are_listed_newest_first_and_by_state(stores: Stores) -
         "NONSENSE": [],
     }
     for state, wanted in expected.items():
-        rows = await stores.cold.search(Search(states=(state,)))
+        rows = await stores.cold.executions.search(Search(states=(state,)))
         assert [row.execution_id for row in rows] == wanted, state
         assert {row.state for row in rows} <= {state}
 
@@ -87,13 +89,13 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
     }
     intents = [submitted(next(execution_ids), **fields) for _ in range(4)]
     intents[3].retry_of = "before"
-    await stores.cold.record_intents(intents)
+    await stores.cold.executions.record_intents(intents)
     owner = await Owner.of(stores)
     await owner.commit(*(running(intent) for intent in intents[1:]))
     error = TaskError("http", "boom", detail={"status": 500})
     failed = over(intents[3], ExecutionState.FAILED, error=error, error_node_id="fetch")
     await owner.commit(running(intents[2], ExecutionState.PAUSED), failed)
-    rows = (await stores.cold.search(Search()))[::-1]
+    rows = (await stores.cold.executions.search(Search()))[::-1]
     numbers = [row.n for row in rows]
     assert numbers == sorted(set(numbers))
 
@@ -118,7 +120,7 @@ async def test_a_row_has_what_is_known_of_the_execution(stores: Stores) -> None:
 
 async def test_a_paused_execution_that_goes_on_is_running_again(stores: Stores) -> None:
     intent = submitted(next(new_execution_ids(stores)))
-    await stores.cold.record_intents([intent])
+    await stores.cold.executions.record_intents([intent])
     owner = await Owner.of(stores)
     await owner.commit(running(intent, ExecutionState.PAUSED))
     assert await _search(stores, states=("PAUSED",)) == [intent.record.execution_id]
@@ -140,7 +142,7 @@ async def test_labels_of_any_text_are_found_and_only_those(stores: Stores) -> No
         submitted(execution_id, labels={text: text[::-1]})
         for text, execution_id in ids_by_text.items()
     ]
-    await stores.cold.record_intents(intents)
+    await stores.cold.executions.record_intents(intents)
     for text, execution_id in ids_by_text.items():
         assert await _search(stores, labels={text: text[::-1]}) == [execution_id], text
     assert await _search(stores, labels={"a": "b"}) == []
@@ -160,12 +162,12 @@ async def test_a_label_that_is_not_text_is_compared_as_json(stores: Stores) -> N
     intents = {
         text: submitted(next(execution_ids), labels={"x": value}) for text, value in values.items()
     }
-    await stores.cold.record_intents(list(intents.values()))
+    await stores.cold.executions.record_intents(list(intents.values()))
     for text, intent in intents.items():
         assert await _search(stores, labels={"x": text}) == [intent.record.execution_id], text
 
     last = next(execution_ids)
-    await stores.cold.record_intents([submitted(last, labels={"x": "1"})])
+    await stores.cold.executions.record_intents([submitted(last, labels={"x": "1"})])
     assert await _search(stores, labels={"x": "1"}) == [last, intents["1"].record.execution_id]
 
 
@@ -176,7 +178,7 @@ async def test_all_labels_that_are_given_must_hold(stores: Stores) -> None:
     labels = {"team": "a", "env": "prod"}
     with_both = submitted(both, labels=labels)
     with_team = submitted(team_only, labels={"team": "a"})
-    await stores.cold.record_intents([with_both, with_team])
+    await stores.cold.executions.record_intents([with_both, with_team])
     assert await _search(stores, labels={"team": "a"}) == [team_only, both]
     assert await _search(stores, labels=labels) == [both]
     assert await _search(stores, labels={**labels, "env": "test"}) == []
@@ -188,7 +190,7 @@ async def test_text_is_part_of_the_id_or_of_the_workflows_name_and_taken_literal
     execution_ids = ["alpha-%-1", "alpha-_-2", "ALPHA-3", "beta\\4", "é-5", "plain-6"]
     intents = [submitted(execution_id, workflow="flow") for execution_id in execution_ids[:-1]]
     intents.append(submitted("plain-6", workflow="w_100%"))
-    await stores.cold.record_intents(intents)
+    await stores.cold.executions.record_intents(intents)
 
     expected = {
         "": execution_ids[::-1],
@@ -218,7 +220,7 @@ async def test_time_is_from_and_before(stores: Stores) -> None:
         submitted(execution_id, created_at=float(created_at))
         for created_at, execution_id in enumerate(execution_ids, start=100)
     ]
-    await stores.cold.record_intents(intents)
+    await stores.cold.executions.record_intents(intents)
     assert await _search(stores, since=103.0) == [execution_ids[4], execution_ids[3]]
     assert await _search(stores, until=102.0) == [execution_ids[1], execution_ids[0]]
     assert await _search(stores, since=101.0, until=102.0) == [execution_ids[1]]
@@ -240,7 +242,7 @@ async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Store
     ]
     execution_ids = list(islice(new_execution_ids(stores), len(times)))
     for execution_id, at in zip(execution_ids, times, strict=True):
-        await stores.cold.record_intents([submitted(execution_id, created_at=at)])
+        await stores.cold.executions.record_intents([submitted(execution_id, created_at=at)])
     edges = sorted({0.0, 1000.000005, *times, 2e9})
     for since in edges:
         for until in edges:
@@ -254,7 +256,7 @@ async def test_time_is_found_whatever_the_clock_did_between_starts(stores: Store
 
 async def test_thousands_of_starts_at_the_same_time_are_found_by_it(stores: Stores) -> None:
     execution_ids = list(islice(new_execution_ids(stores), 3000))
-    await stores.cold.record_intents(
+    await stores.cold.executions.record_intents(
         [submitted(execution_id, created_at=500.0) for execution_id in execution_ids]
     )
     assert len(await _search(stores, since=500.0, until=500.001, limit=5000)) == 3000
@@ -265,7 +267,7 @@ async def test_retries_are_found_by_what_they_retry(stores: Stores) -> None:
     execution_ids = new_execution_ids(stores)
     first = next(execution_ids)
     retries = [new_intent(next(execution_ids), retry_of=first) for _ in range(2)]
-    await stores.cold.record_intents([new_intent(first), *retries])
+    await stores.cold.executions.record_intents([new_intent(first), *retries])
     newest_first = [intent.record.execution_id for intent in retries[::-1]]
     assert await _search(stores, retry_of=first) == newest_first
     for odd in ("unknown", *ODD, "half \ud800"):
@@ -278,7 +280,7 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
     cold = stores.cold
     execution_ids = new_execution_ids(stores)
     intents = [submitted(next(execution_ids), labels={"a": "b"}) for _ in range(25)]
-    await cold.record_intents(intents)
+    await cold.executions.record_intents(intents)
     owner = await Owner.of(stores)
     await owner.commit(*(running(intent) for intent in intents))
     ending = iter(list(intents))
@@ -292,11 +294,11 @@ async def test_pages_have_no_gap_and_no_repeat_while_executions_come_and_end(
         expected = [intent.record.execution_id for intent in reversed(intents)]
         seen: list[str] = []
         before = None
-        while page := await cold.search(Search(before=before, limit=4, **wanted)):
+        while page := await cold.executions.search(Search(before=before, limit=4, **wanted)):
             seen += [row.execution_id for row in page]
             before = page[-1].n
             intents.append(submitted(next(execution_ids), labels={"a": "b"}, created_at=2000.0))
-            await cold.record_intents(intents[-1:])
+            await cold.executions.record_intents(intents[-1:])
             await owner.commit(running(intents[-1]))
             await owner.commit(*(over(intent) for intent in islice(ending, 1)))
         assert seen == expected, wanted
@@ -351,7 +353,7 @@ async def _random_executions(stores: Stores, choose: random.Random) -> list[dict
             **fields,
         }
         rows.append(row)
-        await stores.cold.record_intents([intent])
+        await stores.cold.executions.record_intents([intent])
         if visible_state != "PENDING":
             first_commit.append(running(intent))
         if visible_state == "PAUSED":
@@ -406,4 +408,4 @@ def _expected_row(intent: Intent, state: str, **fields: Any) -> ExecutionRow:
 
 
 async def _search(stores: Stores, **wanted: Any) -> list[str]:
-    return [row.execution_id for row in await stores.cold.search(Search(**wanted))]
+    return [row.execution_id for row in await stores.cold.executions.search(Search(**wanted))]

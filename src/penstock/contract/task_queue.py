@@ -313,7 +313,7 @@ async def test_each_partitions_owner_takes_back_the_tasks_of_its_own_executions(
     owners = {}
     for partition in range(stores.hot.partitions):
         execution_id = next(new_execution_ids(stores, partition))
-        await stores.cold.record_intents([new_intent(execution_id)])
+        await stores.cold.executions.record_intents([new_intent(execution_id)])
         owner = await Owner.of(stores, partition)
         await owner.commit(started(execution_id))
         await owner.commit(queued(task(execution_id)))

@@ -19,16 +19,16 @@ async def test_one_that_waits_is_stored_and_not_started(stores: Stores) -> None:
     waiting = next(execution_ids)
     other = next(execution_ids)
     intent = new_intent(waiting, waits=True)
-    await cold.record_intents([intent, new_intent(other)])
-    assert await cold.started(0) == [other]
-    assert await cold.intent(waiting) == intent
+    await cold.executions.record_intents([intent, new_intent(other)])
+    assert await cold.executions.started(0) == [other]
+    assert await cold.executions.intent(waiting) == intent
     assert await stores.hot.load([waiting]) == {}
 
-    stored = await cold.execution(waiting)
+    stored = await cold.executions.execution(waiting)
     assert stored is not None
     assert stored.record.state == ExecutionState.PENDING
 
-    rows = await cold.search(Search(states=("PENDING",)))
+    rows = await cold.executions.search(Search(states=("PENDING",)))
     assert [row.execution_id for row in rows] == [other, waiting]
 
 
@@ -44,17 +44,17 @@ async def test_a_trigger_starts_it_with_the_input_that_it_brings(stores: Stores)
         request_hash="h",
     )
     intent.record.overrides = {"a": {"x": 1}, "b": {"y": 1}}
-    await cold.record_intents([intent])
-    await cold.trigger(execution_id, b'{"lang":"fr"}', {"b": {"z": [2]}})
-    assert await cold.started(0) == [execution_id]
+    await cold.executions.record_intents([intent])
+    await cold.executions.trigger(execution_id, b'{"lang":"fr"}', {"b": {"z": [2]}})
+    assert await cold.executions.started(0) == [execution_id]
 
     intent.waits = False
     intent.record.input = b'{"lang":"fr"}'
     intent.record.overrides = {"a": {"x": 1}, "b": {"z": [2]}}
     for _ in range(2):
-        assert await cold.intent(execution_id) == intent
+        assert await cold.executions.intent(execution_id) == intent
 
-    stored = await cold.execution(execution_id)
+    stored = await cold.executions.execution(execution_id)
     assert stored is not None
     assert stored.record == intent.record
 
@@ -68,22 +68,24 @@ async def test_a_trigger_without_an_input_keeps_the_one_that_there_is(stores: St
     cold = stores.cold
     execution_id = next(new_execution_ids(stores))
     intent = new_intent(execution_id, waits=True)
-    await cold.record_intents([intent])
-    await cold.trigger(execution_id, None, {})
+    await cold.executions.record_intents([intent])
+    await cold.executions.trigger(execution_id, None, {})
     intent.waits = False
-    assert await cold.intent(execution_id) == intent
+    assert await cold.executions.intent(execution_id) == intent
 
 
 async def test_of_many_triggers_at_once_one_wins(stores: Stores) -> None:
     cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await cold.record_intents([new_intent(execution_id, waits=True)])
-    triggers = (cold.trigger(execution_id, str(number).encode(), {}) for number in range(10))
+    await cold.executions.record_intents([new_intent(execution_id, waits=True)])
+    triggers = (
+        cold.executions.trigger(execution_id, str(number).encode(), {}) for number in range(10)
+    )
     answers = await asyncio.gather(*triggers, return_exceptions=True)
     (winner,) = [number for number, answer in enumerate(answers) if answer is None]
     assert all(isinstance(answer, Conflict) for answer in answers if answer is not None)
 
-    intent = await cold.intent(execution_id)
+    intent = await cold.executions.intent(execution_id)
     assert intent is not None
     assert intent.record.input == str(winner).encode()
 
@@ -92,17 +94,17 @@ async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
     cold = stores.cold
     execution_ids = new_execution_ids(stores)
     unbegun, begun, finished = islice(execution_ids, 3)
-    await cold.record_intents([new_intent(unbegun)])
+    await cold.executions.record_intents([new_intent(unbegun)])
     owner = await begin(stores, begun, finished)
     await owner.commit(ended(finished))
     for execution_id in (unbegun, begun, finished):
         with pytest.raises(Conflict, match="can be triggered"):
-            await cold.trigger(execution_id, b"{}", {})
+            await cold.executions.trigger(execution_id, b"{}", {})
     for unknown in ("unknown", "", "half \ud800"):
         with pytest.raises(NotFound, match="there is no execution"):
-            await cold.trigger(unknown, b"{}", {})
+            await cold.executions.trigger(unknown, b"{}", {})
 
-    intent = await cold.intent(unbegun)
+    intent = await cold.executions.intent(unbegun)
     assert intent is not None
     assert intent.record.input == new_intent(unbegun).record.input
 
@@ -110,38 +112,38 @@ async def test_what_does_not_wait_cannot_be_triggered(stores: Stores) -> None:
 async def test_a_cancel_makes_it_begin_so_that_it_can_end(stores: Stores) -> None:
     cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await cold.record_intents([new_intent(execution_id, waits=True)])
-    await cold.request_control(execution_id, "cancel")
-    assert await cold.started(0) == [execution_id]
-    assert dict(await cold.control_requests(0)) == {execution_id: "cancel"}
+    await cold.executions.record_intents([new_intent(execution_id, waits=True)])
+    await cold.executions.request_control(execution_id, "cancel")
+    assert await cold.executions.started(0) == [execution_id]
+    assert dict(await cold.executions.control_requests(0)) == {execution_id: "cancel"}
 
-    intent = await cold.intent(execution_id)
+    intent = await cold.executions.intent(execution_id)
     assert intent is not None
     assert not intent.waits
     with pytest.raises(Conflict, match="can be triggered"):
-        await cold.trigger(execution_id, None, {})
+        await cold.executions.trigger(execution_id, None, {})
     assert await stores.hot.load([execution_id]) == {}
 
     owner = await Owner.of(stores)
     await owner.commit(ended(execution_id, ExecutionState.CANCELLED))
-    assert await cold.started(0) == []
+    assert await cold.executions.started(0) == []
 
 
 async def test_it_cannot_be_paused_or_resumed(stores: Stores) -> None:
     cold = stores.cold
     execution_id = next(new_execution_ids(stores))
-    await cold.record_intents([new_intent(execution_id, waits=True)])
+    await cold.executions.record_intents([new_intent(execution_id, waits=True)])
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await cold.request_control(execution_id, "pause")
+        await cold.executions.request_control(execution_id, "pause")
     with pytest.raises(Conflict, match="hasn't been triggered"):
-        await cold.request_control(execution_id, "resume")
-    assert await cold.started(0) == []
+        await cold.executions.request_control(execution_id, "resume")
+    assert await cold.executions.started(0) == []
 
-    await cold.trigger(execution_id, None, {})
-    assert dict(await cold.control_requests(0)) == {}
+    await cold.executions.trigger(execution_id, None, {})
+    assert dict(await cold.executions.control_requests(0)) == {}
 
-    await cold.request_control(execution_id, "pause")
-    assert dict(await cold.control_requests(0)) == {execution_id: "pause"}
+    await cold.executions.request_control(execution_id, "pause")
+    assert dict(await cold.executions.control_requests(0)) == {execution_id: "pause"}
 
 
 async def test_a_known_key_gives_the_one_that_waits(stores: Stores) -> None:
@@ -150,9 +152,9 @@ async def test_a_known_key_gives_the_one_that_waits(stores: Stores) -> None:
     first = next(execution_ids)
     second = next(execution_ids)
     fields: dict[str, Any] = {"idempotency_key": "k", "request_hash": "h"}
-    await cold.record_intents([new_intent(first, waits=True, **fields)])
+    await cold.executions.record_intents([new_intent(first, waits=True, **fields)])
     again = new_intent(second, waits=True, **fields)
-    assert await cold.record_intents([again]) == [first]
+    assert await cold.executions.record_intents([again]) == [first]
 
-    await cold.trigger(first, None, {})
-    assert await cold.started(0) == [first]
+    await cold.executions.trigger(first, None, {})
+    assert await cold.executions.started(0) == [first]

@@ -95,7 +95,7 @@ class Loader:
         stored = (await self._hot.load([execution_id])).get(execution_id)
         if stored is not None:
             return stored
-        intent = (await self._cold.intents([execution_id])).get(execution_id)
+        intent = (await self._cold.executions.intents([execution_id])).get(execution_id)
         return None if intent is None else Stored(intent.record, {}, {}, 0, [], [])
 
     async def _intents(
@@ -152,7 +152,7 @@ class Loader:
             raise StoreUnavailable(SILENT)
         try:
             async with asyncio.timeout(self._timing.intents_seconds):
-                return await self._cold.intents(execution_ids)
+                return await self._cold.executions.intents(execution_ids)
         except TimeoutError as error:
             self._silent_until = now + self._timing.intents_silent_seconds
             raise StoreUnavailable(SILENT) from error

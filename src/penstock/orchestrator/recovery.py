@@ -48,7 +48,7 @@ async def recover(stores: Stores, partition: int, position: int = 0) -> int:
     """
     if not stores.topology.tasks_are_durable:
         return await _make_up(stores, partition)
-    execution_ids = await stores.cold.started(partition)
+    execution_ids = await stores.cold.executions.started(partition)
     await _make_up_starts(stores, partition, execution_ids, position)
     return len(execution_ids)
 
@@ -59,7 +59,7 @@ async def sweep(stores: Stores, partition: int, overdue_seconds: float, position
     Returns the number of starts that had got lost. One that is younger than `overdue_seconds` may
     just be on its way, and is no sign that something is wrong.
     """
-    execution_ids = await stores.cold.started(partition)
+    execution_ids = await stores.cold.executions.started(partition)
     lost = await _make_up_starts(stores, partition, execution_ids, position)
     latest = stores.hot.now() - overdue_seconds
     return sum(created_at <= latest for created_at in lost)
@@ -74,7 +74,7 @@ async def _make_up_starts(
     """
     lost = await _lost(stores, partition, execution_ids, position)
     # read last: a request that is stored meanwhile must not be followed by an older one
-    control_requests = await stores.cold.control_requests(partition)
+    control_requests = await stores.cold.executions.control_requests(partition)
 
     # a cancel finds its execution by itself, and nothing is to run
     events: list[AnyEvent] = [
@@ -109,7 +109,7 @@ async def _lost(
     created_at: dict[str, float] = {}
     for first in range(0, len(unknown), CHUNK):
         # and once more there: it may have ended and left the hot store since it was listed
-        intents = await stores.cold.intents(unknown[first : first + CHUNK])
+        intents = await stores.cold.executions.intents(unknown[first : first + CHUNK])
         for execution_id, intent in intents.items():
             if intent.record.state not in EXECUTION_ENDS:
                 created_at[execution_id] = intent.record.created_at
@@ -142,10 +142,10 @@ async def _make_up(stores: Stores, partition: int) -> int:
 
     Returns the number of executions.
     """
-    execution_ids = await stores.cold.started(partition)
+    execution_ids = await stores.cold.executions.started(partition)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
-    control_requests = await stores.cold.control_requests(partition)
+    control_requests = await stores.cold.executions.control_requests(partition)
     for first in range(0, len(execution_ids), CHUNK):
         chunk = execution_ids[first : first + CHUNK]
         loaded = await stores.hot.load(chunk)

@@ -42,7 +42,7 @@ def orchestrator_services(
 def api_services(stores: Stores, settings: Settings) -> list[BackgroundService]:
     audit_retention = partial(
         run_audit_retention,
-        stores.cold,
+        stores.cold.audit_log,
         settings.audit_retention_days,
         stores.hot.now,
         each_seconds=settings.retention_check_seconds,

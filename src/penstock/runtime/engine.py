@@ -195,7 +195,7 @@ class Engine:
             timing=timing.orchestrator,
         )
 
-        await register_handlers(self.stores.cold, self._defaults())
+        await register_handlers(self.stores.cold.definitions, self._defaults())
         self.orchestrator.start()
         # Otherwise the store is the caller's, and the clock may be too.
         if isinstance(self._address, str):

@@ -101,7 +101,7 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
         stores = await stack.enter_async_context(open_scaled(settings))
         sandbox = sandbox_of(settings)
         handlers = registry_of(settings, registry, sandbox)
-        await register_handlers(stores.cold, handlers.defaults())
+        await register_handlers(stores.cold.definitions, handlers.defaults())
         served = set(queues) or queues_of(handlers)
         worker = Worker(
             stores.queue,

@@ -107,7 +107,7 @@ async def _serving_over(  # noqa: PLR0913, PLR0917 -- the parts that it is built
     """
     await require_keys(settings, service.keys)
     await service.keys.exist()  # so that the answer is known if the store becomes unavailable
-    audit_log = AuditLog(service.stores.cold)
+    audit_log = AuditLog(service.stores.cold.audit_log)
     metrics = Exposition(measured).render if measured else None
     app = create_app(
         service,

@@ -99,10 +99,10 @@ class Service:
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
         self.dead_letters = DeadLetters(stores, self.retries)
-        self.failures = Failures(stores.cold)
-        self.live_events = LiveEvents(stores.cold, subscribed=subscribed)
+        self.failures = Failures(stores.cold.dead_letters)
+        self.live_events = LiveEvents(stores.cold.executions, subscribed=subscribed)
         self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)
-        self.keys = Keys(stores.cold)
+        self.keys = Keys(stores.cold.api_keys)
 
     def on_commit(self, plan: CommitPlan, ended: Sequence[Ended]) -> None:
         """Called by the engine after each commit."""

@@ -100,7 +100,9 @@ class Backlog:
         before = self._accepted.copy()
         try:
             depths = await self._stores.queue.depths()
-            unfinished = await self._stores.cold.count_unfinished() if self._unfinished_max else {}
+            unfinished = (
+                await self._stores.cold.counts.count_unfinished() if self._unfinished_max else {}
+            )
         except StoreError:
             return  # a submission fails with the store's own error
         self._waiting_tasks = sum(waiting for waiting, _ in depths.values())

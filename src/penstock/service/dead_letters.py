@@ -33,22 +33,24 @@ class DeadLetters:
         self._retries = retries
 
     async def page(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
-        return await self._cold.dead_letters(search)
+        return await self._cold.dead_letters.dead_letters(search)
 
     async def get(self, dead_letter_id: int) -> DeadLetterRow:
-        row = await self._cold.dead_letter(dead_letter_id)
+        row = await self._cold.dead_letters.dead_letter(dead_letter_id)
         if row is None:
             raise NotFound(f"there is no dead letter {dead_letter_id}")
         return row
 
     async def drop(self, dead_letter_id: int) -> None:
         await self.get(dead_letter_id)
-        if not await self._cold.close_dead_letters([dead_letter_id], "dropped", self._now()):
+        if not await self._cold.dead_letters.close_dead_letters(
+            [dead_letter_id], "dropped", self._now()
+        ):
             raise Conflict(f"the dead letter {dead_letter_id} is closed already")
 
     async def drop_many(self, ids: Collection[int]) -> int:
         """Drop dead letters; answers how many of them were open."""
-        return await self._cold.close_dead_letters(ids, "dropped", self._now())
+        return await self._cold.dead_letters.close_dead_letters(ids, "dropped", self._now())
 
     async def retry(self, dead_letter_id: int, *, preview: bool = False) -> Retried:
         row = await self.get(dead_letter_id)

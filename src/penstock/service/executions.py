@@ -75,7 +75,7 @@ class Executions:
         self._lookers: set[asyncio.Task[None]] = set()
 
     async def stored(self, execution_id: str) -> Stored:
-        stored = await self._stores.cold.execution(execution_id)
+        stored = await self._stores.cold.executions.execution(execution_id)
         if stored is None:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         return stored
@@ -174,7 +174,7 @@ class Executions:
         return None
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition]:
-        lines = await self._stores.cold.history(execution_id, after)
+        lines = await self._stores.cold.executions.history(execution_id, after)
         if lines is None:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         return lines
@@ -186,7 +186,7 @@ class Executions:
         return execution_graph(stored, plan, waits)
 
     async def search(self, search: Search) -> list[ExecutionRow]:
-        return await self._stores.cold.search(search)
+        return await self._stores.cold.executions.search(search)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         """Record a control request, and tell the engine.
@@ -194,7 +194,7 @@ class Executions:
         Raises `NotFound`, or `Conflict` if the state doesn't allow it.
         """
         self._stores.hot.check_open()
-        await self._stores.cold.request_control(execution_id, request)
+        await self._stores.cold.executions.request_control(execution_id, request)
         # it is stored, so it will be carried out: the reconciler looks for control requests
         with suppress(StoreError):
             await self._stores.hot.append([CONTROL_EVENTS[request](execution_id)])
@@ -229,7 +229,7 @@ class Executions:
                 await asyncio.sleep(self._timing.end_seen_seconds)
 
     async def _look_at(self, execution_id: str) -> None:
-        stored = await self._stores.cold.execution(execution_id)
+        stored = await self._stores.cold.executions.execution(execution_id)
         if stored is not None and stored.record.state in EXECUTION_ENDS:
             self.ended(stored)
 

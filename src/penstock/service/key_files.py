@@ -34,7 +34,7 @@ async def open_keys(settings: Settings, *, make: bool = False) -> AsyncIterator[
         try:
             if scheme not in STORE_SCHEMES:  # our own have a cold store before they are open
                 await stores.open()
-            yield Keys(stores.cold)
+            yield Keys(stores.cold.api_keys)
         finally:
             await stores.close()
         return

@@ -25,7 +25,7 @@ from penstock.service.readers import (
     of_feed_entries,
 )
 from penstock.service.tail import PAGE_ENTRIES, Tail
-from penstock.stores.cold import ColdStore
+from penstock.stores.cold import Executions
 from penstock.stores.records import FeedCursor, FeedEntry, FeedGap
 
 POSITION_ID = re.compile(r"([0-9]{1,18})(?:\.([0-9]{1,9}))?")
@@ -55,21 +55,21 @@ class LiveEvents:
 
     def __init__(
         self,
-        cold: ColdStore,
+        executions: Executions,
         *,
         waiting_max: int = 2_000,
         streams_max: int = 500,
         subscribed: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Commits arrive while a `subscribed` context is entered; by default always."""
-        self._cold = cold
+        self._executions = executions
         self._subscribed = subscribed
         self._waiting_max = waiting_max
         self._streams_max = streams_max
         self._streams: set[Buffer] = set()
         self._followers: dict[str, list[Buffer]] = {}
         """Buffers of readers of single executions."""
-        self._tail = Tail(cold)
+        self._tail = Tail(executions)
         self._closed = False
 
     @property
@@ -183,7 +183,7 @@ class LiveEvents:
                         buffer.collect()
                         goal = self._tail.cursor  # whatever comes after it will be in the buffer
                         while any(map(operator.lt, cursor, goal)):
-                            feed_entries = await self._cold.read_commits(cursor, PAGE_ENTRIES)
+                            feed_entries = await self._executions.read_commits(cursor, PAGE_ENTRIES)
                             if not feed_entries:
                                 break
                             for batch in of_feed_entries(feed_entries, cursor):
@@ -208,7 +208,7 @@ class LiveEvents:
         """
         buffer.collect()
         # with the line that the reader has: if that is the last one, the stream must end
-        lines = await self._cold.history(execution_id, max(last_seq - 1, 0))
+        lines = await self._executions.history(execution_id, max(last_seq - 1, 0))
         if lines is None:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         if last_seq and not (lines and lines[0].seq == last_seq):
@@ -224,7 +224,7 @@ class LiveEvents:
         if after is None:
             return batch_of([], self._tail.cursor)
 
-        end = await self._cold.commits_end()
+        end = await self._executions.commits_end()
         cursor, partition, seen = _read_id(after, len(end))
         event_id = after[:EVENT_ID_CHARACTERS_MAX]
         if any(map(operator.gt, cursor, end)):
@@ -234,7 +234,7 @@ class LiveEvents:
 
         try:
             feed_entries = await self._entry_at(cursor, partition) if seen else []
-            await self._cold.read_commits(cursor, 1)
+            await self._executions.read_commits(cursor, 1)
         except FeedGap as error:
             raise NoSuchEvent(
                 f"what came after the event {event_id} isn't kept any more: {error}"
@@ -253,7 +253,7 @@ class LiveEvents:
         """
         only_partition = [FAR_AHEAD] * len(cursor)
         only_partition[partition] = cursor[partition] - 1
-        feed_entries = await self._cold.read_commits(tuple(only_partition), 1)
+        feed_entries = await self._executions.read_commits(tuple(only_partition), 1)
         return [
             feed_entry for feed_entry in feed_entries if feed_entry.position == cursor[partition]
         ]

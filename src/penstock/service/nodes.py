@@ -63,7 +63,7 @@ class Nodes:
 
         They have no effect, so they aren't in the plan.
         """
-        stored = await self._stores.cold.get_workflow(record.workflow, record.version)
+        stored = await self._stores.cold.definitions.get_workflow(record.workflow, record.version)
         document = json.loads(stored.document) if stored else {}
         node = _node_in_document(document, node_id)
         return {

@@ -99,10 +99,12 @@ class Retries:
         """Close the dead letters of an execution that was retried."""
         search = DeadLetterSearch(execution_id=execution_id, limit=DEAD_LETTERS_MAX)
         try:
-            rows = await self._cold.dead_letters(search)
+            rows = await self._cold.dead_letters.dead_letters(search)
             if rows:
                 ids = [row.id for row in rows]
-                await self._cold.close_dead_letters(ids, "retried", self._now(), retry_id)
+                await self._cold.dead_letters.close_dead_letters(
+                    ids, "retried", self._now(), retry_id
+                )
         except StoreError as error:  # the retry is stored, so the caller must get its id
             log.warning(
                 "the dead letters of %s stay open, though it was retried as %s: %s",
@@ -114,7 +116,7 @@ class Retries:
     async def _prepare(
         self, execution_id: str, start: str | None, version: str | int
     ) -> _PreparedRetry:
-        stored = await self._cold.execution(execution_id)
+        stored = await self._cold.executions.execution(execution_id)
         if stored is None:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         state = stored.record.state
@@ -142,7 +144,7 @@ class Retries:
 
         An execution has one retry at most; the next one is a retry of that.
         """
-        for row in await self._cold.search(Search(retry_of=execution_id, limit=1)):
+        for row in await self._cold.executions.search(Search(retry_of=execution_id, limit=1)):
             advice = "cancel that one first, or wait for it"
             if row.state in EXECUTION_ENDS:
                 advice = "retry that one"
@@ -158,7 +160,7 @@ class Retries:
         """
         if not stored.record.reused:
             return
-        intent = await self._cold.intent(stored.record.execution_id)
+        intent = await self._cold.executions.intent(stored.record.execution_id)
         if intent is None:
             return
 
@@ -182,7 +184,7 @@ class Retries:
         if text == "same":
             return old
         if text == "latest":
-            newest = await self._cold.get_workflow(old.name)
+            newest = await self._cold.definitions.get_workflow(old.name)
             if newest is None:
                 raise NotFound(f"no workflow is stored as {old.name!r}; retry with version=same")
             return await self._plans.need(old.name, newest.version)

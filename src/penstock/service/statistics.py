@@ -61,9 +61,9 @@ class Statistics:
         now = self._now()
         window = charts.window_of(now, seconds, buckets)
         counts, active, dead_letters = await asyncio.gather(
-            self._cold.count_created(window, COUNTED_EXECUTIONS_MAX),
-            self._cold.count_active(COUNT_MAX),
-            self._cold.count_dead_letters(COUNT_MAX),
+            self._cold.counts.count_created(window, COUNTED_EXECUTIONS_MAX),
+            self._cold.counts.count_active(COUNT_MAX),
+            self._cold.counts.count_dead_letters(COUNT_MAX),
         )
         per_bucket = max(1, min(EXAMPLES_PER_BUCKET, EXAMPLES // buckets))
         examples = charts.examples(counts.rows, per_bucket)
@@ -124,7 +124,7 @@ class Statistics:
         name, newest = await self._workflows.find(f"{reference}@{tag}" if tag else reference)
         version = newest if tag or name != reference else None
         search = Search(states=charts.ENDS, workflow=name, version=version, limit=sample)
-        execution_ids = [row.execution_id for row in await self._cold.search(search)]
+        execution_ids = [row.execution_id for row in await self._cold.executions.search(search)]
 
         times = NodeTimes()
         async for _, stored in self._read(execution_ids, WORKFLOW_RUNS):
@@ -157,7 +157,7 @@ class Statistics:
         out of the statistics.
         """
         try:
-            return await self._cold.execution(execution_id)
+            return await self._cold.executions.execution(execution_id)
         except SchemaMismatch:
             return None
 

@@ -149,7 +149,7 @@ class Submissions:
         or different by now.
         """
         key = start_request.idempotency_key or ""
-        key_use = await self._stores.cold.key_use(start_request.key_scope, key)
+        key_use = await self._stores.cold.executions.key_use(start_request.key_scope, key)
         try:
             request = _request_hash(start_request)
         except (TypeError, ValueError, RecursionError):
@@ -259,7 +259,7 @@ class Submissions:
             )
         self._stores.hot.check_open()
         await self.backlog.enter(workflow)
-        await self._stores.cold.trigger(execution_id, data, overrides)
+        await self._stores.cold.executions.trigger(execution_id, data, overrides)
         await self._append_started([execution_id])
 
     def record_soon(self, intent: Intent, line: AuditLine | None = None) -> asyncio.Future[str]:
@@ -327,7 +327,7 @@ class Submissions:
         Returns the ids: for a repeated idempotency key, of the execution that it started first.
         """
         self._stores.hot.check_open()
-        ids = await self._stores.cold.record_intents(intents, lines)
+        ids = await self._stores.cold.executions.record_intents(intents, lines)
 
         started: list[str] = []
         for execution_id, intent in zip(ids, intents, strict=True):

@@ -10,7 +10,7 @@ import asyncio
 import logging
 
 from penstock.service.readers import Buffer, of_feed_entries
-from penstock.stores.cold import ColdStore
+from penstock.stores.cold import Executions
 from penstock.stores.records import FeedCursor, advance
 
 log = logging.getLogger("penstock.service")
@@ -25,8 +25,8 @@ commit.
 class Tail:
     """Reads the end of the commit feed, and gives it to the buffers of readers."""
 
-    def __init__(self, cold: ColdStore) -> None:
-        self._cold = cold
+    def __init__(self, executions: Executions) -> None:
+        self._executions = executions
         self._task: asyncio.Task[None] | None = None
         self._begun = asyncio.Event()
         self._woken = asyncio.Event()
@@ -53,7 +53,7 @@ class Tail:
 
     async def _run(self) -> None:
         try:
-            self.cursor = await self._cold.commits_end()
+            self.cursor = await self._executions.commits_end()
             self._begun.set()
             while True:
                 await self._woken.wait()
@@ -67,7 +67,7 @@ class Tail:
             self._begun.set()
 
     async def _read(self) -> None:
-        while feed_entries := await self._cold.read_commits(self.cursor, PAGE_ENTRIES):
+        while feed_entries := await self._executions.read_commits(self.cursor, PAGE_ENTRIES):
             cursor = self.cursor
             self.cursor = advance(cursor, feed_entries)
             for batch in of_feed_entries(feed_entries, cursor):

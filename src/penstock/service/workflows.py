@@ -112,7 +112,9 @@ class Workflows:
         )
         plan = checked.compiled.plan
         now = self._now()
-        stored = await self._cold.put_workflow(plan.name, checked.content_hash, checked.text, now)
+        stored = await self._cold.definitions.put_workflow(
+            plan.name, checked.content_hash, checked.text, now
+        )
         plan.version = stored.version
         self._plans.put(plan, len(checked.text))
         self._forget(plan.name)
@@ -152,7 +154,7 @@ class Workflows:
         """The handlers that workers have registered, and those of this process."""
         now = time.monotonic()
         if again or now - self._registered_at > self._fresh_seconds:
-            self._registered = await self._cold.known_handlers()
+            self._registered = await self._cold.definitions.known_handlers()
             self._registered_at = now
         return {**self._handlers(), **self._registered}
 
@@ -172,7 +174,7 @@ class Workflows:
         """
         checked = await self._check(document, strict=False, allow_unknown_handlers=False)
         plan = checked.compiled.plan
-        stored = await self._cold.put_inline(
+        stored = await self._cold.definitions.put_inline(
             plan.name, checked.content_hash, checked.text, self._now()
         )
         plan.version = stored.version
@@ -255,7 +257,7 @@ class Workflows:
         self, name: str, tag: str | None = None
     ) -> tuple[WorkflowVersion, dict[str, Weights]]:
         found_name, version = await self.find(f"{name}@{tag}" if tag else name)
-        stored = await self._cold.get_workflow(found_name, version)
+        stored = await self._cold.definitions.get_workflow(found_name, version)
         if stored is None:
             raise NotFound(f"there is no workflow {name!r} in this store")
         return stored, await self.aliases(found_name)
@@ -264,16 +266,16 @@ class Workflows:
         return workflow_graph(await self.resolve(f"{name}@{tag}" if tag else name))
 
     async def aliases(self, name: str) -> dict[str, Weights]:
-        newest = await self._cold.get_workflow(name)
+        newest = await self._cold.definitions.get_workflow(name)
         if newest is None:
             return {}
-        return {LATEST: {newest.version: 100}, **await self._cold.aliases(name)}
+        return {LATEST: {newest.version: 100}, **await self._cold.definitions.aliases(name)}
 
     async def page(self, after: str | None, limit: int) -> list[WorkflowRow]:
-        return await self._cold.workflows(after, limit)
+        return await self._cold.definitions.workflows(after, limit)
 
     async def versions(self, name: str) -> list[WorkflowVersion]:
-        versions = await self._cold.versions(name)
+        versions = await self._cold.definitions.versions(name)
         if not versions:
             raise NotFound(f"there is no workflow {name!r} in this store")
         return versions
@@ -291,16 +293,16 @@ class Workflows:
             raise InvalidInput(
                 'the shares must be 0 or more, and one of them above 0, such as {"3": 90, "4": 10}'
             )
-        await self._cold.set_alias(name, alias, weights)
+        await self._cold.definitions.set_alias(name, alias, weights)
         self._forget(name)
 
     async def remove_alias(self, name: str, alias: str) -> None:
-        if not await self._cold.remove_alias(name, alias):
+        if not await self._cold.definitions.remove_alias(name, alias):
             raise NotFound(f"the workflow {name!r} has no alias {alias!r}")
         self._forget(name)
 
     async def delete(self, name: str) -> None:
-        if not await self._cold.delete_workflow(name):
+        if not await self._cold.definitions.delete_workflow(name):
             raise NotFound(f"there is no workflow {name!r} in this store")
         self._forget(name)
         self._compiled.clear()
@@ -323,19 +325,21 @@ class Workflows:
 
     async def _read_target(self, name: str, tag: str) -> Weights | None:
         if tag == LATEST:
-            newest = await self._cold.get_workflow(name)
+            newest = await self._cold.definitions.get_workflow(name)
             return {newest.version: 100} if newest else None
 
         if tag.isascii() and tag.isdecimal():
             if len(tag) > VERSION_DIGITS_MAX:
                 return None
             version = int(tag)
-            for stored in await self._cold.versions(name):  # deleted ones aren't among them
+            for stored in await self._cold.definitions.versions(
+                name
+            ):  # deleted ones aren't among them
                 if stored.version == version:
                     return {version: 100}
             return None
 
-        aliases = await self._cold.aliases(name)
+        aliases = await self._cold.definitions.aliases(name)
         return aliases.get(tag)
 
     def _forget(self, name: str) -> None:

@@ -9,6 +9,7 @@ The protocols, and what all stores share:
 - `commit_plan`: what a batch decided, as the lists that a store writes.
 - `codec`: how things are encoded.
 - `partial`: parts of a stored change, read without decoding the rest.
+- `phases`: what a cold store goes by, beside the state that users see.
 - `records`: what cold stores keep beside executions, and how they are searched.
 - `matching`: what the filters of a search mean.
 - `idempotency`: idempotency keys.
@@ -17,6 +18,7 @@ The protocols, and what all stores share:
 - `task_keys`: the key of a task.
 - `topology`: how the stores of one address hang together.
 - `reports`: JSON of an ended execution that SQL can read.
+- `sql`: what the stores on SQL share.
 - `blobs`: large values in memory or in a folder.
 - `object_blobs`: large values in an object store.
 - `opening`: from an address (`sqlite:///work.db`) to stores.

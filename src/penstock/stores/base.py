@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.stores.topology import Topology
 
 ControlRequest = Literal["cancel", "pause", "resume"]
-"""What a user asks of an execution that runs. SQL stores it in the column `wish`."""
+"""What a user asks of an execution that runs."""
 
 
 class Lease(msgspec.Struct):

@@ -197,8 +197,8 @@ class Counting(Protocol):
     async def count_active(self, limit: int) -> dict[str, int]:
         """The number of PENDING, RUNNING and PAUSED executions, whatever their age.
 
-        Each is counted up to `limit`. Of those that should run, whether they have begun or not,
-        only the newest 2 × `limit` are read.
+        Each is counted up to `limit`. Of those that should run, whether they have begun or not, a
+        store may read only the newest 2 × `limit`.
         """
 
     async def count_unfinished(self) -> dict[str, int]:
@@ -208,7 +208,7 @@ class Counting(Protocol):
         """
 
     async def count_dead_letters(self, limit: int) -> int:
-        """The number of open dead dead_letters, counted up to `limit`."""
+        """The number of open dead letters, counted up to `limit`."""
 
 
 class ApiKeys(Protocol):
@@ -235,5 +235,18 @@ class AuditLog(Protocol):
         """
 
 
-class ColdStore(Definitions, Executions, DeadLetters, Counting, ApiKeys, AuditLog, Protocol):
-    """All protocols of a cold store in one."""
+class ColdStore(Protocol):
+    """A cold store: one object for each kind of thing that it has."""
+
+    @property
+    def definitions(self) -> Definitions: ...
+    @property
+    def executions(self) -> Executions: ...
+    @property
+    def dead_letters(self) -> DeadLetters: ...
+    @property
+    def counts(self) -> Counting: ...
+    @property
+    def api_keys(self) -> ApiKeys: ...
+    @property
+    def audit_log(self) -> AuditLog: ...

@@ -16,19 +16,21 @@ log = logging.getLogger("penstock.stores")
 _decoder = msgspec.msgpack.Decoder(HandlerDefaults)
 
 
-async def register_handlers(cold: Definitions, handlers: Mapping[str, HandlerDefaults]) -> None:
+async def register_handlers(
+    definitions: Definitions, handlers: Mapping[str, HandlerDefaults]
+) -> None:
     """Store the defaults of handlers that are new or have changed.
 
     If two workers differ, the last one to start counts. Raises `SettingsError` for defaults that
     can't be stored.
     """
     encoded(handlers)
-    stored = await cold.known_handlers()
+    stored = await definitions.known_handlers()
     changed = {
         name: defaults for name, defaults in handlers.items() if stored.get(name) != defaults
     }
     if changed:
-        await cold.remember_handlers(changed)
+        await definitions.remember_handlers(changed)
 
 
 def encoded(handlers: Mapping[str, HandlerDefaults]) -> list[tuple[str, bytes]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.commands import DeadLetter
 from penstock.stores.records import (
     AuditLine,
     AuditSearch,
@@ -29,8 +30,9 @@ def lowered(text: str) -> str:
     return text.translate(_ASCII_LOWER)
 
 
-def last_category(row: DeadLetterRow) -> str:
-    attempts = row.dead_letter.attempts
+def last_category(dead_letter: DeadLetter) -> str:
+    """The category of the last attempt's error; empty if there was no attempt."""
+    attempts = dead_letter.attempts
     return attempts[-1].error.category if attempts else ""
 
 
@@ -65,7 +67,7 @@ def finds_dead_letter(search: DeadLetterSearch, row: DeadLetterRow) -> bool:
         (search.closed or row.closed is None)
         and search.workflow in (None, row.workflow)
         and search.handler in (None, row.dead_letter.handler)
-        and search.category in (None, last_category(row))
+        and search.category in (None, last_category(row.dead_letter))
         and search.execution_id in (None, row.dead_letter.execution_id)
         and (search.before is None or row.id < search.before)
     )

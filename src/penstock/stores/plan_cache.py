@@ -140,7 +140,7 @@ class PlanCache:
 
         compiling = self._compiling.pop((name, version), None)
         if compiling is None:
-            stored = await self._cold.get_workflow(name, version)
+            stored = await self._cold.definitions.get_workflow(name, version)
             if stored is None or len(stored.document) < SLOW_BYTES:
                 return await self.need(name, version)
             compiling = self._compiling.get((name, version))
@@ -181,7 +181,7 @@ class PlanCache:
                 await self._compile(name, version)
 
     async def _compile(self, name: str, version: int) -> Plan | None:
-        stored = await self._cold.get_workflow(name, version)
+        stored = await self._cold.definitions.get_workflow(name, version)
         return None if stored is None else await self._compile_stored(stored)
 
     async def _compile_stored(self, stored: WorkflowVersion) -> Plan:
@@ -212,7 +212,7 @@ class PlanCache:
         return plan
 
     async def _read_handlers(self) -> Mapping[str, HandlerDefaults]:
-        return {**self._handlers(), **await self._cold.known_handlers(), **self.live()}
+        return {**self._handlers(), **await self._cold.definitions.known_handlers(), **self.live()}
 
 
 def _is_outdated(cached: _CachedPlan, handlers: Mapping[str, HandlerDefaults]) -> bool:

@@ -22,7 +22,11 @@ from penstock.stores.object_blobs import (
 from penstock.stores.partial import history_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.postgres.database import Row
+from penstock.stores.postgres.cold_tier import PostgresColdTier
+from penstock.stores.postgres.copying import PostgresCopies
+from penstock.stores.postgres.counting import PostgresCounts
+from penstock.stores.postgres.database import Database, Row
+from penstock.stores.postgres.executions import PostgresExecutions
 from penstock.stores.postgres.retention import purge
 from penstock.stores.records import (
     CountRow,
@@ -56,17 +60,21 @@ RUNNING = str(ExecutionState.RUNNING)
 
 class ScaledTiering(NamedTuple):
     hot: RedisHotTier
-    cold: ScaledColdStore
+    cold: PostgresColdTier
 
 
-class ScaledColdStore(PostgresColdStore):
-    """The cold store of a scaled-out installation.
+class ScaledExecutions(PostgresExecutions):
+    """The executions of a scaled-out installation.
 
     An execution that Redis has is read from there: PostgreSQL has only its intent or a checkpoint.
     """
 
     hot: RedisHotStore
     commit_feed: RedisCommitFeed
+
+    def __init__(self, database: Database, copies: PostgresCopies) -> None:
+        super().__init__(database)
+        self._copies = copies
 
     async def execution(self, execution_id: str) -> Stored | None:
         try:
@@ -124,7 +132,7 @@ class ScaledColdStore(PostgresColdStore):
             "PostgreSQL has lost execution %s; its row is written again from Redis", execution_id
         )
         partition = partition_of(execution_id, self.partitions)
-        written = await self.write_again(partition, [Copy(execution_id, summary, changes)])
+        written = await self._copies.write_again(partition, [Copy(execution_id, summary, changes)])
         return bool(written.rewritten)
 
     async def search(self, search: Search) -> list[ExecutionRow]:
@@ -161,6 +169,18 @@ class ScaledColdStore(PostgresColdStore):
                 row.state = RUNNING
                 row.started_at = begun[row.execution_id].started_at
 
+    async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
+        return await self.commit_feed.read_commits(after, limit)
+
+    async def commits_end(self) -> FeedCursor:
+        return await self.commit_feed.commits_end()
+
+
+class ScaledCounts(PostgresCounts):
+    """The counts of a scaled-out installation: Redis says which executions have begun."""
+
+    hot: RedisHotStore
+
     async def count_created(self, window: Window, limit: int) -> Counts:
         counts = await super().count_created(window, limit)
         rows = {(row.workflow, row.state, row.bucket): row for row in counts.rows}
@@ -190,11 +210,31 @@ class ScaledColdStore(PostgresColdStore):
             return []  # PostgreSQL's last state is shown
         return [row for row in rows if row[0] in begun_ids]
 
-    async def read_commits(self, after: FeedCursor, limit: int = 500) -> list[FeedEntry]:
-        return await self.commit_feed.read_commits(after, limit)
 
-    async def commits_end(self) -> FeedCursor:
-        return await self.commit_feed.commits_end()
+class ScaledColdStore(PostgresColdStore):
+    """The cold store of a scaled-out installation: PostgreSQL, behind Redis.
+
+    Before Redis is attached, everything but executions and counts can be used.
+    """
+
+    executions: ScaledExecutions
+    counts: ScaledCounts
+
+    def __init__(
+        self,
+        database_url: str,
+        *,
+        partitions: int | None = None,
+        objects: ObjectBlobs | None = None,
+    ) -> None:
+        super().__init__(database_url, partitions=partitions, objects=objects)
+        self.executions = ScaledExecutions(self.database, self.copies)
+        self.counts = ScaledCounts(self.database)
+
+    def attach(self, hot: RedisHotStore, commit_feed: RedisCommitFeed) -> None:
+        self.executions.hot = hot
+        self.executions.commit_feed = commit_feed
+        self.counts.hot = hot
 
 
 class ScaledStores:
@@ -244,9 +284,10 @@ class ScaledStores:
         partitions = self.cold.partitions
         self.hot = RedisHotStore(self.server, partitions)
         self.queue = RedisTaskQueue(self.server, partitions, self._heartbeat_seconds)
-        self.cold.hot = self.hot
-        self.cold.commit_feed = self.commit_feed = RedisCommitFeed(self.server, partitions)
-        self.tiering = ScaledTiering(RedisHotTier(self.server, self.hot), self.cold)
+        self.commit_feed = RedisCommitFeed(self.server, partitions)
+        self.cold.attach(self.hot, self.commit_feed)
+        cold_tier = PostgresColdTier(self.cold)
+        self.tiering = ScaledTiering(RedisHotTier(self.server, self.hot), cold_tier)
         self.fleet = RedisFleet(self.server, partitions)
         self._is_open = True
 

@@ -172,7 +172,7 @@ async def _restore(  # noqa: PLR0913 -- what it is decided by
 
     With `only_unknown`, those that were copied and aren't there.
     """
-    control_requests = await stores.cold.control_requests(lease.partition)
+    control_requests = await stores.cold.executions.control_requests(lease.partition)
     restored = 0
     after = ""
     count = portions.rebuild_executions_first
@@ -193,7 +193,7 @@ async def _restore(  # noqa: PLR0913 -- what it is decided by
         ]
         intents: Mapping[str, Intent] = {}
         if without_checkpoint:
-            intents = await stores.cold.intents(without_checkpoint)
+            intents = await stores.cold.executions.intents(without_checkpoint)
         beginning = _from_intents(intents, generation)
 
         events: list[AnyEvent] = []

@@ -44,7 +44,7 @@ class MemoryStores:
         self.hot.is_open = True
 
     async def forget(self, before: float) -> int:
-        return self.cold.forget(before)
+        return self.cold.executions.forget(before)
 
     async def close(self) -> None:
         self.hot.is_open = False

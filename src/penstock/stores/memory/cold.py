@@ -53,8 +53,9 @@ class Facts(Protocol):
 
 
 class MemoryExecutions:
-    def __init__(self, hot: Facts) -> None:
+    def __init__(self, hot: Facts, audit_log: MemoryAuditLog) -> None:
         self._hot = hot
+        self._audit_log = audit_log
         self._intents: dict[str, bytes] = {}
         self._keys: dict[idempotency.Key, idempotency.KeyUse] = {}
         self._control_requests: dict[str, ControlRequest] = {}
@@ -62,10 +63,22 @@ class MemoryExecutions:
         self._numbers: dict[str, int] = {}
         self._last_number = 0
 
+    async def record_intents(
+        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
+    ) -> list[str]:
+        ids = self._resolve_and_write(intents)
+        lines: list[AuditLine] = []
+        for intent, execution_id in zip(intents, ids, strict=True):
+            is_new = intent.record.execution_id == execution_id
+            if is_new and execution_id in audit:
+                lines.append(audit[execution_id])
+        await self._audit_log.write_audit(lines)
+        return ids
+
     async def key_use(self, scope: str, key: str) -> idempotency.KeyUse | None:
         return self._keys.get((scope, key))
 
-    def write(self, intents: Sequence[Intent]) -> list[str]:
+    def _resolve_and_write(self, intents: Sequence[Intent]) -> list[str]:
         key_uses: dict[idempotency.Key, idempotency.KeyUse] = {}
         ids = idempotency.resolve_keys(intents, ChainMap(key_uses, self._keys))
         self._keys.update(key_uses)
@@ -119,6 +132,9 @@ class MemoryExecutions:
     def _state(self, execution_id: str) -> str | None:
         data = self._hot.records.get(execution_id)
         return None if data is None else str(codec.decode_record(data).state)
+
+    def is_waiting(self, execution_id: str) -> bool:
+        return execution_id in self._waiting
 
     async def started(self, partition: int) -> list[str]:
         execution_ids: list[str] = []
@@ -274,29 +290,11 @@ class MemoryDeadLetters:
         return len(closing)
 
 
-class MemoryColdStore(
-    MemoryDefinitions,
-    MemoryExecutions,
-    MemoryDeadLetters,
-    MemoryCounts,
-    MemoryApiKeys,
-    MemoryAuditLog,
-):
+class MemoryColdStore:
     def __init__(self, hot: Facts) -> None:
-        MemoryDefinitions.__init__(self)
-        MemoryExecutions.__init__(self, hot)
-        MemoryDeadLetters.__init__(self, hot)
-        MemoryApiKeys.__init__(self)
-        MemoryAuditLog.__init__(self)
-
-    async def record_intents(
-        self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
-    ) -> list[str]:
-        ids = self.write(intents)
-        lines: list[AuditLine] = []
-        for intent, execution_id in zip(intents, ids, strict=True):
-            is_new = intent.record.execution_id == execution_id
-            if is_new and execution_id in audit:
-                lines.append(audit[execution_id])
-        await self.write_audit(lines)
-        return ids
+        self.definitions = MemoryDefinitions()
+        self.audit_log = MemoryAuditLog()
+        self.executions = MemoryExecutions(hot, self.audit_log)
+        self.dead_letters = MemoryDeadLetters(hot)
+        self.counts = MemoryCounts(self.executions, self.dead_letters)
+        self.api_keys = MemoryApiKeys()

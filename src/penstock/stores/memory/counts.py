@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from penstock.engine.states import ExecutionState
+from penstock.stores.cold import DeadLetters
 from penstock.stores.records import (
     CountRow,
     Counts,
-    DeadLetterRow,
     DeadLetterSearch,
     ExecutionRow,
     Search,
@@ -25,33 +25,37 @@ ACTIVE = (
 )
 
 
-class _Searched(Protocol):
-    _waiting: set[str]
+class Searchable(Protocol):
+    """The executions of a cold store, as counting needs them."""
 
+    def is_waiting(self, execution_id: str) -> bool: ...
     async def search(self, search: Search) -> list[ExecutionRow]: ...
-    async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]: ...
 
 
 class MemoryCounts:
-    async def count_created(self: _Searched, window: Window, limit: int) -> Counts:
-        rows = await self.search(Search(since=window.since, limit=limit + 1))
+    def __init__(self, executions: Searchable, dead_letters: DeadLetters) -> None:
+        self._executions = executions
+        self._dead_letters = dead_letters
+
+    async def count_created(self, window: Window, limit: int) -> Counts:
+        rows = await self._executions.search(Search(since=window.since, limit=limit + 1))
         counts = _count_groups(rows[:limit], window)
         return Counts(counts, truncated=len(rows) > limit)
 
-    async def count_active(self: _Searched, limit: int) -> dict[str, int]:
+    async def count_active(self, limit: int) -> dict[str, int]:
         counts: dict[str, int] = {}
         for state in ACTIVE:
-            rows = await self.search(Search(states=(state,), limit=limit))
+            rows = await self._executions.search(Search(states=(state,), limit=limit))
             counts[state] = len(rows)
         return counts
 
-    async def count_unfinished(self: _Searched) -> dict[str, int]:
-        rows = await self.search(Search(states=ACTIVE, limit=sys.maxsize))
-        started = [row for row in rows if row.execution_id not in self._waiting]
+    async def count_unfinished(self) -> dict[str, int]:
+        rows = await self._executions.search(Search(states=ACTIVE, limit=sys.maxsize))
+        started = [row for row in rows if not self._executions.is_waiting(row.execution_id)]
         return dict(Counter(row.workflow for row in started))
 
-    async def count_dead_letters(self: _Searched, limit: int) -> int:
-        rows = await self.dead_letters(DeadLetterSearch(limit=limit))
+    async def count_dead_letters(self, limit: int) -> int:
+        rows = await self._dead_letters.dead_letters(DeadLetterSearch(limit=limit))
         return len(rows)
 
 

@@ -8,6 +8,7 @@ takes: labels and idempotency keys are looked up by a digest, JSON is kept as te
 which refuses `\u0000`), and the rest goes through `texts.escaped`.
 
 - `cold`: `PostgresColdStore`, which puts the following together.
+- `cold_tier`: what tiering does with it.
 - `database`: connections.
 - `failures`: what psycopg's errors mean to callers.
 - `texts`: any text in columns that can't hold U+0000; digests.

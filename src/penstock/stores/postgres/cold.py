@@ -16,17 +16,8 @@ from penstock.stores.postgres.executions import PostgresExecutions
 from penstock.stores.postgres.schema import MIGRATE, VERSION_TABLE, check_schema
 
 
-class PostgresColdStore(
-    PostgresDefinitions,
-    PostgresExecutions,
-    PostgresDeadLetters,
-    PostgresCounts,
-    PostgresApiKeys,
-    PostgresAuditLog,
-    PostgresCopies,
-    PostgresClaims,
-):
-    """A `stores.cold.ColdStore` without the commit feed, which is in Redis, and a `ColdTier`."""
+class PostgresColdStore:
+    """A `stores.cold.ColdStore` without the commit feed, which is in Redis."""
 
     def __init__(
         self,
@@ -39,21 +30,24 @@ class PostgresColdStore(
 
         `objects`: where large values are, if not in the database.
         """
+        database = Database(database_url)
         self.objects = objects
-        self.database = Database(database_url)
+        self.database = database
         self._wanted = partitions
         self.store_id = ""
-        for part in (
-            PostgresDefinitions,
-            PostgresExecutions,
-            PostgresDeadLetters,
-            PostgresCounts,
-            PostgresApiKeys,
-            PostgresAuditLog,
-            PostgresCopies,
-            PostgresClaims,
-        ):
-            part.__init__(self, self.database)
+        self.definitions = PostgresDefinitions(database)
+        self.executions = PostgresExecutions(database)
+        self.dead_letters = PostgresDeadLetters(database)
+        self.counts = PostgresCounts(database)
+        self.api_keys = PostgresApiKeys(database)
+        self.audit_log = PostgresAuditLog(database)
+        self.copies = PostgresCopies(database)
+        self.claims = PostgresClaims(database)
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions; known once the store has been opened."""
+        return self.executions.partitions
 
     async def open(self) -> None:
         """Connect, and check the schema.
@@ -72,7 +66,7 @@ class PostgresColdStore(
         if not meta.keys() >= {"store_id", "partitions"}:
             raise SchemaMismatch(f"{where} has been emptied; {MIGRATE}")
         self.store_id = meta["store_id"]
-        self.partitions = int(meta["partitions"])
+        self.executions.partitions = int(meta["partitions"])
         check_partitions(self._wanted, self.partitions, where)
 
     async def close(self) -> None:

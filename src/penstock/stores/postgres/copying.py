@@ -11,8 +11,10 @@ from penstock.engine.commands import DeadLetter
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Intent
+from penstock.stores.matching import last_category
+from penstock.stores.phases import phase_of_begun
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
-from penstock.stores.postgres.executions import SHOULD_RUN, decode_changes
+from penstock.stores.postgres.executions import decode_changes
 from penstock.stores.postgres.intents import INSERT_USES, record_intents_again
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
 from penstock.stores.tiering import (
@@ -37,18 +39,19 @@ RAISE_NUMBER = """
       generation = greatest(generation, %(generation)s)
     WHERE number = %(partition)s
 """
-# Not `IN` the other states: where nearly all executions have ended, the planner would read all that
+# Not `IN` the other phases: where nearly all executions have ended, the planner would read all that
 # haven't from the index of states, for each batch again. So it has only the ids to go by.
-HAS_NOT_ENDED = "executions.state NOT IN ('COMPLETED', 'FAILED', 'CANCELLED')"
+HAS_NOT_ENDED = "executions.phase <> 'ended'"
 UPDATE_ROWS = f"""
     UPDATE executions SET
-      state = copy.state, started_at = copy.started_at, ended_at = copy.ended_at,
+      phase = copy.phase, state = copy.state,
+      started_at = copy.started_at, ended_at = copy.ended_at,
       error = copy.error, error_node = copy.error_node,
       generation = copy.generation, revision = copy.revision
     FROM unnest(
-      %b::text[], %b::text[], %b::float8[], %b::float8[],
+      %b::text[], %b::text[], %b::text[], %b::float8[], %b::float8[],
       %b::bytea[], %b::text[], %b::int4[], %b::int8[]
-    ) AS copy (id, state, started_at, ended_at, error, error_node, generation, revision)
+    ) AS copy (id, phase, state, started_at, ended_at, error, error_node, generation, revision)
     WHERE executions.id = copy.id AND {HAS_NOT_ENDED}
       AND (executions.generation, executions.revision) < (copy.generation, copy.revision)
 """  # noqa: S608 -- our own words
@@ -71,27 +74,29 @@ PUT_REPORTS = """
 """
 # The execution may have been retried before the dead letter arrived: then it is closed already.
 PUT_DEAD_LETTERS = """
-    INSERT INTO letters (n, mark, handler, category, letter, closed, closed_at, retried_as)
-    SELECT n, new.mark, new.handler, new.category, new.letter, retry.how, retry.created_at, retry.id
+    INSERT INTO dead_letters
+      (n, mark, handler, category, dead_letter, closed, closed_at, retried_as)
+    SELECT n, new.mark, new.handler, new.category, new.dead_letter,
+      retry.how, retry.created_at, retry.id
     FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
-      AS new (id, mark, handler, category, letter, ordinal)
+      AS new (id, mark, handler, category, dead_letter, ordinal)
     JOIN executions USING (id)
     LEFT JOIN LATERAL (
       SELECT 'retried' AS how, created_at, id FROM executions
       WHERE retry_of = new.id ORDER BY n LIMIT 1
     ) AS retry ON true
-    WHERE NOT EXISTS (SELECT 1 FROM letters WHERE letters.mark = new.mark)
+    WHERE NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.mark = new.mark)
     ORDER BY ordinal ON CONFLICT DO NOTHING
 """
 SELECT_WITHOUT_ROW = """
     SELECT given.id FROM unnest(%b::text[]) AS given (id)
     WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.id = given.id)
 """
-SELECT_UNFINISHED = f"""
+SELECT_UNFINISHED = """
     SELECT id, greatest(executions.generation, 1), changes
     FROM executions LEFT JOIN archives USING (n)
-    WHERE partition = %s AND {SHOULD_RUN} AND id > %s ORDER BY id LIMIT %s
-"""  # noqa: S608 -- our own words
+    WHERE partition = %s AND phase = 'started' AND id > %s ORDER BY id LIMIT %s
+"""
 
 
 class PostgresCopies:
@@ -226,7 +231,8 @@ def _summary_row(execution_id: str, summary: Summary) -> Row:
     error_node_id = summary.error_node_id
     return (
         execution_id,
-        # a row that is PENDING waits for its trigger, and this execution has begun
+        str(phase_of_begun(summary.state)),
+        # one that is copied has begun, whatever its record says
         RUNNING if summary.state == PENDING else summary.state,
         summary.started_at,
         summary.finished_at,
@@ -263,11 +269,10 @@ def _dead_letter_columns(dead_letters: Sequence[DeadLetter]) -> list[list[object
 
 
 def _dead_letter_row(dead_letter: DeadLetter) -> Row:
-    attempts = dead_letter.attempts
     return (
         dead_letter.execution_id,
         digest(dead_letter.execution_id, dead_letter.node_id, dead_letter.at),
         escaped(dead_letter.handler),
-        escaped(attempts[-1].error.category) if attempts else "",
+        escaped(last_category(dead_letter)),
         codec.encode(dead_letter),
     )

@@ -15,7 +15,6 @@ from penstock.stores.records import CountRow, Counts, Window
 PENDING = str(ExecutionState.PENDING)
 RUNNING = str(ExecutionState.RUNNING)
 PAUSED = str(ExecutionState.PAUSED)
-SHOWN = "CASE WHEN state = 'RUNNING' AND generation = 0 THEN 'PENDING' ELSE state END"
 FIRST_STEP = 1000
 SKEW_SECONDS = 60.0
 """How much clocks may differ: rows before one that is older than the window by this are older too.
@@ -33,39 +32,40 @@ SELECT_AFTER = """
 """
 # The time is compared in a way that keeps the planner from the index by_time: pages that it hasn't
 # summarized yet would be read as a whole.
-SELECT_CREATED = f"""
-    SELECT workflow, {SHOWN} AS shown,
+SELECT_CREATED = """
+    SELECT workflow, state,
       least(floor((created_at - %(since)s) / %(width)s)::bigint, %(buckets)s - 1) AS bucket,
       count(*), max(id)
     FROM executions WHERE n > %(after)s AND created_at - %(since)s >= 0
-    GROUP BY workflow, shown, bucket
-"""  # noqa: S608 -- our own words
+    GROUP BY workflow, state, bucket
+"""
 SELECT_BEFORE = "SELECT created_at FROM executions WHERE n <= %s ORDER BY n DESC LIMIT 1"
-SELECT_ACTIVE = f"""
-    SELECT {SHOWN} AS shown, count(*) FROM (
+SELECT_ACTIVE = """
+    SELECT state, count(*) FROM (
       (
-        SELECT state, generation FROM executions WHERE state = 'PENDING'
+        SELECT state FROM executions WHERE phase = 'waiting' AND state = 'PENDING'
         ORDER BY n DESC LIMIT %(limit)s
       ) UNION ALL (
-        SELECT state, generation FROM executions WHERE state = 'RUNNING'
+        SELECT state FROM executions WHERE phase = 'started' AND state = 'PENDING'
         ORDER BY n DESC LIMIT 2 * %(limit)s
       ) UNION ALL (
-        SELECT state, generation FROM executions WHERE state = 'PAUSED'
+        SELECT state FROM executions WHERE phase = 'started' AND state = 'RUNNING'
+        ORDER BY n DESC LIMIT %(limit)s
+      ) UNION ALL (
+        SELECT state FROM executions WHERE phase = 'started' AND state = 'PAUSED'
         ORDER BY n DESC LIMIT %(limit)s
       )
-    ) AS active GROUP BY shown
-"""  # noqa: S608 -- our own words
+    ) AS active GROUP BY state
+"""
 SELECT_UNHEARD = """
-    SELECT id, workflow, created_at FROM (
-      SELECT id, workflow, created_at, generation FROM executions
-      WHERE state = 'RUNNING' ORDER BY n DESC LIMIT %s
-    ) AS newest WHERE generation = 0
+    SELECT id, workflow, created_at FROM executions
+    WHERE phase = 'started' AND state = 'PENDING' ORDER BY n DESC LIMIT %s
 """
 COUNT_UNFINISHED = """
-    SELECT workflow, count(*) FROM executions WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
+    SELECT workflow, count(*) FROM executions WHERE phase = 'started' GROUP BY workflow
 """
 COUNT_DEAD_LETTERS = (
-    "SELECT count(*) FROM (SELECT 1 FROM letters WHERE closed IS NULL LIMIT %s) AS open"
+    "SELECT count(*) FROM (SELECT 1 FROM dead_letters WHERE closed IS NULL LIMIT %s) AS open"
 )
 
 

@@ -29,8 +29,6 @@ Row = tuple[Any, ...]
 Connection = AsyncConnection[Row]
 Values = Sequence[Any] | Mapping[str, Any]
 
-NUMBER_MAX = 2**63 - 1
-"""A number that is greater than this is greater than any in the database."""
 CONNECTIONS = 8
 TRIES = 3
 """How often a repeatable call is made, on connections that break."""

@@ -22,27 +22,37 @@ from penstock.stores.base import (
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
+from penstock.stores.phases import Phase
 from penstock.stores.postgres import searching
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
-from penstock.stores.postgres.intents import SHOULD_START, WAITS, Rest, key_digest, record_intents
+from penstock.stores.postgres.intents import key_digest, record_intents
 from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
+from penstock.stores.sql.intents import decode_intent
 
-SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
-# The column `wish` holds the last control request. One that was carried out doesn't count any more.
-# The hot store reports every pause and resume. A row that is behind is so for a moment only; until
-# then a request may be read once too often, or a moment later.
-SELECT_CONTROL_REQUESTS = f"""
-    SELECT id, wish FROM executions WHERE partition = %s AND {SHOULD_RUN} AND (wish = 'cancel'
-      OR (wish = 'pause' AND state <> 'PAUSED') OR (wish = 'resume' AND state = 'PAUSED'))
-"""  # noqa: S608 -- our own words
-SELECT_INTENTS = "SELECT id, state, intent, rest, retry_of FROM executions WHERE id = ANY(%s)"
+# A control request that was carried out doesn't count any more. The hot store reports every pause
+# and resume. A row that is behind is so for a moment only; until then a request may be read once
+# too often, or a moment later.
+SELECT_CONTROL_REQUESTS = """
+    SELECT id, control_request FROM executions WHERE partition = %s AND phase = 'started' AND (
+      control_request = 'cancel'
+      OR (control_request = 'pause' AND state <> 'PAUSED')
+      OR (control_request = 'resume' AND state = 'PAUSED')
+    )
+"""
+SELECT_INTENTS = """
+    SELECT id, phase, state, intent, rest, retry_of FROM executions WHERE id = ANY(%s)
+"""
+# Not by the state, PENDING: the planner would read those of all partitions from the index by_state.
+SELECT_UNBEGUN = """
+    SELECT id FROM executions
+    WHERE partition = %s AND phase = 'started' AND generation = 0 ORDER BY n
+"""
 SELECT_EXECUTION = """
     SELECT intent, changes, state, started_at, ended_at, error, error_node
     FROM executions LEFT JOIN archives USING (n) WHERE id = %s
 """
 
-_rest_decoder = msgspec.msgpack.Decoder(Rest)
 _error_decoder = msgspec.msgpack.Decoder(TaskError)
 _changes_decoder = msgspec.msgpack.Decoder(list[bytes])
 
@@ -70,29 +80,28 @@ class PostgresExecutions:
         self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
         async with self._database.transaction() as connection:
-            columns = "n, state, intent"
+            columns = "n, phase, state, intent"
             row = await _select_locked(connection, columns, execution_id)
-            n, state, intent = row or (0, None, b"")
-            check_triggerable(execution_id, state, waits=state == WAITS)
+            n, phase, state, intent = row or (0, None, None, b"")
+            check_triggerable(execution_id, state, waits=phase == Phase.WAITING)
 
             record = codec.decode_record(intent)
             if input_ is not None:
                 record.input = input_
             record.overrides.update(overrides)
-            statement = "UPDATE executions SET state = %s, intent = %s WHERE n = %s"
-            await connection.execute(statement, (SHOULD_START, codec.encode(record), n))
+            statement = "UPDATE executions SET phase = %s, intent = %s WHERE n = %s"
+            values = (str(Phase.STARTED), codec.encode(record), n)
+            await connection.execute(statement, values)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         async with self._database.transaction() as connection:
-            row = await _select_locked(connection, "n, state, wish", execution_id)
-            n, state, last_request = row or (0, None, None)
-            check_controllable(
-                execution_id, state, request, waits=state == WAITS, last_request=last_request
-            )
-            begun = SHOULD_START if state == WAITS else state
-            await connection.execute(
-                "UPDATE executions SET wish = %s, state = %s WHERE n = %s", (request, begun, n)
-            )
+            columns = "n, phase, state, control_request"
+            row = await _select_locked(connection, columns, execution_id)
+            n, phase, state, last_request = row or (0, None, None, None)
+            waits = phase == Phase.WAITING
+            check_controllable(execution_id, state, request, waits=waits, last_request=last_request)
+            statement = "UPDATE executions SET control_request = %s, phase = %s WHERE n = %s"
+            await connection.execute(statement, (request, str(Phase.STARTED), n))
 
     async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
         rows = await self._database.rows(
@@ -105,11 +114,7 @@ class PostgresExecutions:
 
         Those with a copy needn't be started again: a hot store that lost them is rebuilt.
         """
-        statement = f"""
-            SELECT id FROM executions
-            WHERE partition = %s AND {SHOULD_RUN} AND generation = 0 ORDER BY n
-        """  # noqa: S608
-        rows = await self._database.rows(statement, (partition,), seconds=SLOW_SECONDS)
+        rows = await self._database.rows(SELECT_UNBEGUN, (partition,), seconds=SLOW_SECONDS)
         return [execution_id for (execution_id,) in rows]
 
     async def execution(self, execution_id: str) -> Stored | None:
@@ -125,27 +130,33 @@ class PostgresExecutions:
 
     async def intent(self, execution_id: str) -> Intent | None:
         rows = await self._database.rows(SELECT_INTENTS, ([execution_id],))
-        return _decode_intent(*rows[0][1:]) if rows else None
+        if not rows:
+            return None
+        _, phase, _, *stored = rows[0]
+        return decode_intent(*stored, waits=phase == Phase.WAITING)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         storable_ids = list(filter(_is_storable, execution_ids))
         if not storable_ids:
             return {}
         intents: dict[str, Intent] = {}
-        for execution_id, state, *stored in await self._database.rows(
+        for execution_id, phase, state, *stored in await self._database.rows(
             SELECT_INTENTS, (storable_ids,)
         ):
-            intent = intents[execution_id] = _decode_intent(state, *stored)
+            intent = decode_intent(*stored, waits=phase == Phase.WAITING)
+            intents[execution_id] = intent
             if state in EXECUTION_ENDS:  # else it might begin again
                 intent.record.state = ExecutionState(state)
         return intents
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         try:
-            statement, values = searching.statement_of(search)
+            query = searching.statement_of(search)
         except UnicodeEncodeError:  # in a label
             return []
-        rows = await self._database.rows(statement, values, prepare=False, seconds=SLOW_SECONDS)
+        if query is None:
+            return []
+        rows = await self._database.rows(*query, prepare=False, seconds=SLOW_SECONDS)
         return [searching.row_of(row) for row in rows]
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
@@ -176,19 +187,6 @@ def _is_storable(execution_id: str) -> bool:
         return b"\x00" not in execution_id.encode()
     except UnicodeEncodeError:
         return False
-
-
-def _decode_intent(
-    state: str, record: bytes, rest_data: bytes | None, retry_of: str | None
-) -> Intent:
-    intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=state == WAITS)
-    if rest_data is not None:
-        rest = _rest_decoder.decode(rest_data)
-        intent.idempotency_key = rest.idempotency_key
-        intent.request_hash = rest.request_hash
-        intent.key_scope = rest.key_scope
-        intent.reused = rest.reused
-    return intent
 
 
 def _apply_end(record: ExecutionRecord, row: Row) -> None:

@@ -9,19 +9,20 @@ import msgspec
 from penstock.engine.events import Blob
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec, idempotency
-from penstock.stores.base import Intent, ReusedOutput, partition_of
+from penstock.stores.base import Intent, partition_of
 from penstock.stores.idempotency import Key, KeyUse
+from penstock.stores.phases import Phase
 from penstock.stores.postgres.audit_log import write_lines
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
 from penstock.stores.postgres.searching import label_digest
 from penstock.stores.postgres.texts import digest
 from penstock.stores.records import AuditLine
+from penstock.stores.sql.intents import encode_rest
 
 MANY = 500
-WAITS = str(ExecutionState.PENDING)
-SHOULD_START = str(ExecutionState.RUNNING)
+PENDING = str(ExecutionState.PENDING)
 COLUMNS = """
-    id, partition, workflow, version, state, created_at, retry_of, labels, intent, rest,
+    id, partition, workflow, version, phase, state, created_at, retry_of, labels, intent, rest,
     generation, revision
 """
 TYPES = (
@@ -29,6 +30,7 @@ TYPES = (
     "int4",
     "text",
     "int4",
+    "text",
     "text",
     "float8",
     "text",
@@ -68,15 +70,6 @@ RENEW_KEYS = """
       AS new (key, execution_id, request_hash, created_at)
     WHERE idempotency.key = new.key
 """
-
-
-class Rest(msgspec.Struct, array_like=True):
-    """The parts of an `Intent` beside its record, if it has any."""
-
-    idempotency_key: str | None
-    request_hash: str
-    key_scope: str
-    reused: list[ReusedOutput]
 
 
 async def record_intents(
@@ -147,20 +140,6 @@ def _is_plain(intent: Intent) -> bool:
     return intent.idempotency_key is None and not intent.record.labels and not intent.reused
 
 
-def _encode_rest(intent: Intent) -> bytes | None:
-    has_rest = (
-        intent.idempotency_key is not None
-        or intent.reused
-        or intent.request_hash
-        or intent.key_scope
-    )
-    if not has_rest:
-        return None
-    return codec.encode(
-        Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
-    )
-
-
 def _intent_row(intent: Intent, partition: int) -> Row:
     record = intent.record
     labels = msgspec.json.encode(record.labels).decode() if record.labels else None
@@ -169,12 +148,13 @@ def _intent_row(intent: Intent, partition: int) -> Row:
         partition,
         record.workflow,
         record.version,
-        WAITS if intent.waits else SHOULD_START,
+        str(Phase.WAITING if intent.waits else Phase.STARTED),
+        PENDING,
         record.created_at,
         intent.retry_of,
         labels,
         codec.encode(record),
-        _encode_rest(intent),
+        encode_rest(intent),
         0,
         0,
     )

@@ -14,10 +14,9 @@ from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database
 from penstock.stores.postgres.searching import label_digest
 
 BATCH = 1000
-ENDED = "state IN ('COMPLETED', 'FAILED', 'CANCELLED')"
-GONE = f"""(
-    {{name}}.{ENDED} AND coalesce({{name}}.ended_at, {{name}}.created_at) < %(before)s
-    OR {{name}}.state = 'PENDING' AND {{name}}.created_at < %(before)s
+GONE = """(
+    {name}.phase = 'ended' AND coalesce({name}.ended_at, {name}.created_at) < %(before)s
+    OR {name}.phase = 'waiting' AND {name}.created_at < %(before)s
 )"""
 # Executions that ended before, or were created before and never triggered, unless a retry of it
 # stays.
@@ -48,7 +47,7 @@ DELETE_LABELS = """
     WHERE labels.label = old.label AND labels.n = old.n
 """
 UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"
-OLDEST_RUNNING = "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
+OLDEST_RUNNING = "SELECT min(created_at) FROM executions WHERE phase = 'started'"
 DELETE_BLOBS = f"""
     DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED}
     RETURNING key, octet_length(data)
@@ -120,7 +119,9 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
         await _delete_labels(connection, rows)
         await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
         await connection.execute("DELETE FROM reports WHERE n = ANY(%b)", (numbers,))
-        dead_letters = await connection.execute("DELETE FROM letters WHERE n = ANY(%b)", (numbers,))
+        dead_letters = await connection.execute(
+            "DELETE FROM dead_letters WHERE n = ANY(%b)", (numbers,)
+        )
         used = await connection.execute(
             "DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,)
         )

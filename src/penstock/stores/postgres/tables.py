@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import (
     BigInteger,
     Boolean,
+    CheckConstraint,
     Column,
     Double,
     Identity,
@@ -47,6 +48,16 @@ def _key(name: str, kind: Any) -> Column[Any]:
 def _number(name: str) -> Column[Any]:
     return Column(name, BigInteger, Identity(), primary_key=True)
 
+
+PHASE_FITS_STATE = """
+    CASE phase
+      WHEN 'waiting' THEN state = 'PENDING' AND generation = 0
+      WHEN 'started' THEN state IN ('PENDING', 'RUNNING', 'PAUSED')
+        AND (state = 'PENDING') = (generation = 0)
+      WHEN 'ended' THEN state IN ('COMPLETED', 'FAILED', 'CANCELLED')
+      ELSE false
+    END
+"""
 
 Table("meta", metadata, _key("key", Text), _must("value", Text))
 Table(
@@ -89,7 +100,8 @@ Table(
     _must("id", Text),
     _must("workflow", Text),
     _must("state", Text),
-    _may("wish", Text),
+    _must("phase", Text),
+    _may("control_request", Text),
     _may("retry_of", Text),
     _may("error_node", Text),
     _may("error", LargeBinary),
@@ -97,10 +109,17 @@ Table(
     _must("intent", LargeBinary),
     _may("rest", LargeBinary),
     Index("by_id", "id", unique=True),
-    Index("by_state", "state", "n"),
-    Index("by_workflow", "workflow", "state", "n", postgresql_where=text("state <> 'RUNNING'")),
+    CheckConstraint(PHASE_FITS_STATE, name="phase_fits_state"),
+    Index("by_state", "phase", "state", "n"),
+    Index(
+        "by_workflow",
+        "workflow",
+        "state",
+        "n",
+        postgresql_where=text("phase <> 'started' OR state = 'PAUSED'"),
+    ),
     Index("by_origin", "retry_of", "n", postgresql_where=text("retry_of IS NOT NULL")),
-    Index("unfinished", "partition", "id", postgresql_where=text("state IN ('RUNNING', 'PAUSED')")),
+    Index("unfinished", "partition", "id", postgresql_where=text("phase = 'started'")),
     Index(
         "by_time", "created_at", postgresql_using="brin", postgresql_with={"pages_per_range": 32}
     ),
@@ -129,7 +148,7 @@ Table(
     ),
 )
 Table(
-    "letters",
+    "dead_letters",
     metadata,
     _number("id"),
     _must("n", BigInteger),
@@ -139,11 +158,11 @@ Table(
     _must("category", Text),
     _may("closed", Text),
     _may("retried_as", Text),
-    _must("letter", LargeBinary),
-    Index("letter_marks", "mark", unique=True),
-    Index("letters_of", "n"),
-    Index("open_letters", "id", postgresql_where=text("closed IS NULL")),
-    Index("letters_by_handler", "handler", "id"),
+    _must("dead_letter", LargeBinary),
+    Index("dead_letter_marks", "mark", unique=True),
+    Index("dead_letters_of", "n"),
+    Index("open_dead_letters", "id", postgresql_where=text("closed IS NULL")),
+    Index("dead_letters_by_handler", "handler", "id"),
 )
 Table(
     "api_keys",

@@ -102,8 +102,8 @@ class SqliteStores:
 
     async def forget(self, before: float) -> int:
         """Delete old executions, and large values that nobody needs any more."""
-        forgotten = await self.cold.forget_executions(before)
-        await self.cold.forget_blobs(self.blobs, before)
+        forgotten = await self.cold.retention.forget_executions(before)
+        await self.cold.retention.forget_blobs(self.blobs, before)
         return forgotten
 
     async def close(self) -> None:

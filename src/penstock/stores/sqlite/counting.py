@@ -5,49 +5,46 @@ from __future__ import annotations
 import sqlite3
 
 from penstock.engine.states import ExecutionState
+from penstock.stores.phases import PHASES
 from penstock.stores.records import CountRow, Counts, Window
 from penstock.stores.sqlite.numbers import first_since
-from penstock.stores.sqlite.reader import HAS_CHANGES, Reader
+from penstock.stores.sqlite.reader import Reader
 
-PENDING = str(ExecutionState.PENDING)
-RUNNING = str(ExecutionState.RUNNING)
-PAUSED = str(ExecutionState.PAUSED)
+ACTIVE = (
+    str(ExecutionState.PENDING),
+    str(ExecutionState.RUNNING),
+    str(ExecutionState.PAUSED),
+)
 # `id` is that of the row with the greatest `n` of its group: SQLite promises this where the only
 # aggregate of that kind is one max(). The end of the window is open: executions that were created
 # while the clock was ahead count in the last bucket.
-SELECT_CREATED = f"""
+SELECT_CREATED = """
     SELECT
       workflow,
-      CASE WHEN state = 'RUNNING' AND NOT {HAS_CHANGES} THEN 'PENDING' ELSE state END AS shown,
+      state,
       min(CAST((created_at - :since) / :width AS INTEGER), :buckets - 1) AS bucket,
       count(*), id, max(n)
     FROM (
       SELECT n, id, workflow, state, created_at FROM executions
       WHERE n >= :first AND created_at >= :since ORDER BY n DESC LIMIT :limit
-    ) AS executions GROUP BY workflow, shown, bucket
-"""  # noqa: S608 -- our own words
+    ) AS executions GROUP BY workflow, state, bucket
+"""
 HAS_MORE = """
     SELECT 1 FROM executions WHERE n >= :first AND created_at >= :since
     ORDER BY n DESC LIMIT 1 OFFSET :limit
 """
 COUNT_STATE = """
     SELECT count(*) FROM (
-      SELECT 1 FROM executions INDEXED BY by_state WHERE state = ? ORDER BY n DESC LIMIT ?
+      SELECT 1 FROM executions INDEXED BY by_state WHERE phase = ? AND state = ? LIMIT ?
     )
 """
-COUNT_BEGUN = f"""
-    SELECT count(*), coalesce(sum(begun), 0) FROM (
-      SELECT {HAS_CHANGES} AS begun FROM executions INDEXED BY by_state
-      WHERE state = ? ORDER BY n DESC LIMIT ?
-    )
-"""  # noqa: S608 -- our own words
 COUNT_UNFINISHED = """
     SELECT workflow, count(*) FROM executions INDEXED BY by_state
-    WHERE state IN ('RUNNING', 'PAUSED') GROUP BY workflow
+    WHERE phase = 'started' GROUP BY workflow
 """
 COUNT_DEAD_LETTERS = """
     SELECT count(*) FROM (
-      SELECT 1 FROM letters INDEXED BY open_letters WHERE closed IS NULL LIMIT ?
+      SELECT 1 FROM dead_letters INDEXED BY open_dead_letters WHERE closed IS NULL LIMIT ?
     )
 """
 
@@ -88,15 +85,11 @@ def _count_created(connection: sqlite3.Connection, window: Window, limit: int) -
 
 
 def _count_active(connection: sqlite3.Connection, limit: int) -> dict[str, int]:
-    """Active executions by state.
-
-    A row is RUNNING once the execution should run. Without changes it counts as PENDING.
-    """
-    (waiting,) = connection.execute(COUNT_STATE, (PENDING, limit)).fetchone()
-    (paused,) = connection.execute(COUNT_STATE, (PAUSED, limit)).fetchone()
-    all_running, begun = connection.execute(COUNT_BEGUN, (RUNNING, 2 * limit)).fetchone()
-    return {
-        PENDING: min(waiting + all_running - begun, limit),
-        RUNNING: min(begun, limit),
-        PAUSED: paused,
-    }
+    counts: dict[str, int] = {}
+    for state in ACTIVE:
+        count = 0
+        for phase in PHASES[state]:
+            values = (str(phase), state, limit)
+            count += connection.execute(COUNT_STATE, values).fetchone()[0]
+        counts[state] = min(count, limit)
+    return counts

@@ -3,48 +3,43 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable
-from itertools import chain
-from typing import Any
+from collections.abc import Collection
 
-from penstock.stores import codec
 from penstock.stores.records import Closed, DeadLetterRow, DeadLetterSearch
-from penstock.stores.sqlite.reader import NUMBER_MAX, UNKNOWABLE, Reader
+from penstock.stores.sql.conditions import conjunction
+from penstock.stores.sql.dead_letters import conditions, decode_row
+from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
 SELECT_DEAD_LETTER = """
-    SELECT letters.id, letter, workflow, version, closed, closed_at, retried_as
-    FROM letters CROSS JOIN executions USING (n)
+    SELECT dead_letters.id, dead_letter, workflow, version, closed, closed_at, retried_as
+    FROM dead_letters CROSS JOIN executions USING (n)
 """
 CLOSE_DEAD_LETTER = """
-    UPDATE letters SET closed = ?, closed_at = ?, retried_as = ?
+    UPDATE dead_letters SET closed = ?, closed_at = ?, retried_as = ?
     WHERE id = ? AND closed IS NULL
 """
 
 
 class SqliteDeadLetters:
-    """Dead letters in the table `letters`."""
-
     def __init__(self, writer: Writer, reader: Reader, searcher: Reader) -> None:
         self._writer = writer
         self._reader = reader
         self._searcher = searcher
 
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
-        conditions = list(_conditions(search))
-        where = " AND ".join(text for text, _ in conditions) or "1"
-        values = chain.from_iterable(condition_values for _, condition_values in conditions)
+        where, values = conjunction(conditions(search, str), "?")
         rows = await self._searcher.rows(
-            f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY letters.id DESC LIMIT ?",
+            f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY dead_letters.id DESC LIMIT ?",
             (*values, search.limit),
         )
-        return [_decode_row(*row) for row in rows]
+        return [decode_row(*row) for row in rows]
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
         rows = await self._reader.rows(
-            f"{SELECT_DEAD_LETTER} WHERE letters.id = ?", (dead_letter_id,)
+            f"{SELECT_DEAD_LETTER} WHERE dead_letters.id = ?", (dead_letter_id,)
         )
-        return _decode_row(*rows[0]) if rows else None
+        return decode_row(*rows[0]) if rows else None
 
     async def close_dead_letters(
         self, ids: Collection[int], how: Closed, now: float, retried_as: str | None = None
@@ -54,26 +49,6 @@ class SqliteDeadLetters:
             return sum(_close(connection, dead_letter_id, closed) for dead_letter_id in ids)
 
         return int(await self._writer.submit(write))
-
-
-def _conditions(search: DeadLetterSearch) -> Iterable[tuple[str, tuple[Any, ...]]]:
-    wanted = {
-        "workflow = ?": search.workflow,
-        "handler = ?": search.handler,
-        "category = ?": search.category,
-        "letters.n = (SELECT n FROM executions WHERE id = ?)": search.execution_id,
-    }
-    for text, value in wanted.items():
-        if value is not None:
-            yield text, (value,)
-    if search.before is not None:
-        yield "letters.id < ?", (min(search.before, NUMBER_MAX),)
-    if not search.closed:
-        yield "closed IS NULL", ()
-
-
-def _decode_row(dead_letter_id: int, dead_letter: bytes, *columns: Any) -> DeadLetterRow:
-    return DeadLetterRow(dead_letter_id, codec.decode_dead_letter(dead_letter), *columns)
 
 
 def _close(

@@ -15,7 +15,6 @@ from penstock.stores import codec
 from penstock.stores.base import (
     ControlRequest,
     Intent,
-    ReusedOutput,
     Stored,
     check_controllable,
     check_triggerable,
@@ -23,17 +22,19 @@ from penstock.stores.base import (
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
+from penstock.stores.phases import Phase
 from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
+from penstock.stores.sql.conditions import NUMBER_MAX
+from penstock.stores.sql.intents import decode_intent, encode_rest
 from penstock.stores.sqlite import searching
-from penstock.stores.sqlite.hot import SqliteHotStore
+from penstock.stores.sqlite.hot import IntentColumns, SqliteHotStore
 from penstock.stores.sqlite.intents import Row, record_intents
 from penstock.stores.sqlite.numbers import Numbers
-from penstock.stores.sqlite.reader import NUMBER_MAX, SHOULD_RUN, UNKNOWABLE, Reader
+from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
-WAITS = str(ExecutionState.PENDING)
-SHOULD_START = str(ExecutionState.RUNNING)
-SELECT_INTENT = "SELECT n, state, intent, rest, retry_of FROM executions WHERE id = ?"
+PENDING = str(ExecutionState.PENDING)
+SELECT_INTENT = "SELECT n, phase, state, intent, rest, retry_of FROM executions WHERE id = ?"
 
 SELECT_FEED = """
     SELECT changes.id, executions.id, change FROM changes CROSS JOIN executions USING (n)
@@ -41,30 +42,20 @@ SELECT_FEED = """
 """
 
 
-class Rest(msgspec.Struct, array_like=True):
-    """The parts of an `Intent` beside its record, if it has any."""
-
-    idempotency_key: str | None
-    request_hash: str
-    key_scope: str
-    reused: list[ReusedOutput]
-
-
-_rest_decoder = msgspec.msgpack.Decoder(Rest)
-decode_rest = _rest_decoder.decode
-
-
 class SqliteExecutions:
     def __init__(
-        self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
+        self,
+        hot: SqliteHotStore,
+        writer: Writer,
+        reader: Reader,
+        searcher: Reader,
+        numbers: Numbers,
     ) -> None:
         self._hot = hot
         self._writer = writer
         self._reader = reader
         self._searcher = searcher
-        self._fresh: dict[str, Intent] = {}
-        """Intents that were recorded here and are about to begin: the owner needn't read them."""
-        self._numbers = Numbers(reader)
+        self._numbers = numbers
 
     async def record_intents(
         self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
@@ -78,7 +69,8 @@ class SqliteExecutions:
             self._numbers.lead_written(lead)
         for execution_id, row, intent in zip(ids, rows, intents, strict=True):
             if execution_id == row[1] and not intent.waits:
-                self._begin(execution_id, row[0], intent)
+                n, _, _, _, _, _, _, retry_of, _, record, rest = row
+                self._hot.note_recorded(execution_id, n, (record, rest, retry_of))
         return ids
 
     async def key_use(self, scope: str, key: str) -> KeyUse | None:
@@ -95,63 +87,63 @@ class SqliteExecutions:
 
     def _intent_row(self, intent: Intent) -> Row:
         record = intent.record
-        state = WAITS if intent.waits else SHOULD_START
+        phase = Phase.WAITING if intent.waits else Phase.STARTED
         labels = msgspec.json.encode(record.labels) if record.labels else None
         return (
             self._numbers.next(record.created_at),
             record.execution_id,
             record.workflow,
             record.version,
-            state,
+            str(phase),
+            PENDING,
             record.created_at,
             intent.retry_of,
             labels,
             codec.encode(record),
-            _encode_rest(intent),
+            encode_rest(intent),
         )
-
-    def _begin(self, execution_id: str, n: int, intent: Intent) -> None:
-        self._hot.number(execution_id, n)
-        self._fresh[execution_id] = intent
 
     async def trigger(
         self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
-        def write(connection: sqlite3.Connection) -> tuple[int, Intent]:
-            n, state, *stored = _select(connection, SELECT_INTENT, execution_id) or (0, None)
-            check_triggerable(execution_id, state, waits=state == WAITS)
+        def write(connection: sqlite3.Connection) -> tuple[int, IntentColumns]:
+            row = _select(connection, SELECT_INTENT, execution_id)
+            n, phase, state, submitted, rest, retry_of = row or (0, None, None, b"", None, None)
+            check_triggerable(execution_id, state, waits=phase == Phase.WAITING)
 
-            intent = _decode_intent(*stored)
+            record = codec.decode_record(submitted)
             if input_ is not None:
-                intent.record.input = input_
-            intent.record.overrides.update(overrides)
-            values = (SHOULD_START, codec.encode(intent.record), n)
-            connection.execute("UPDATE executions SET state = ?, intent = ? WHERE n = ?", values)
-            return n, intent
+                record.input = input_
+            record.overrides.update(overrides)
+            triggered = codec.encode(record)
+            values = (str(Phase.STARTED), triggered, n)
+            connection.execute("UPDATE executions SET phase = ?, intent = ? WHERE n = ?", values)
+            return n, (triggered, rest, retry_of)
 
         n, intent = await self._writer.submit(write)
-        self._begin(execution_id, n, intent)
+        self._hot.note_recorded(execution_id, n, intent)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
-        """Record a control request, in the column `wish`."""
-        select = "SELECT n, state, wish FROM executions WHERE id = ?"
+        select = "SELECT n, phase, state, control_request FROM executions WHERE id = ?"
 
         def write(connection: sqlite3.Connection) -> None:
             row = _select(connection, select, execution_id)
-            n, state, last_request = row or (0, None, None)
-            check_controllable(
-                execution_id, state, request, waits=state == WAITS, last_request=last_request
-            )
-            begun = SHOULD_START if state == WAITS else state
+            n, phase, state, last_request = row or (0, None, None, None)
+            waits = phase == Phase.WAITING
+            check_controllable(execution_id, state, request, waits=waits, last_request=last_request)
+            values = (request, str(Phase.STARTED), n)
             connection.execute(
-                "UPDATE executions SET wish = ?, state = ? WHERE n = ?", (request, begun, n)
+                "UPDATE executions SET control_request = ?, phase = ? WHERE n = ?", values
             )
 
         await self._writer.submit(write)
 
     async def control_requests(self, partition: int) -> dict[str, ControlRequest]:  # noqa: ARG002
         rows = await self._reader.rows(
-            f"SELECT id, wish FROM executions WHERE {SHOULD_RUN} AND wish IS NOT NULL"  # noqa: S608
+            """
+            SELECT id, control_request FROM executions
+            WHERE phase = 'started' AND control_request IS NOT NULL
+            """
         )
         return dict(rows)
 
@@ -163,13 +155,14 @@ class SqliteExecutions:
         return executions[execution_id][0] if executions else None
 
     async def intent(self, execution_id: str) -> Intent | None:
-        if execution_id in self._fresh:
-            return self._fresh.pop(execution_id)
+        unbegun = self._hot.unbegun_intent(execution_id)
+        if unbegun is not None:
+            return decode_intent(*unbegun, waits=False)
         rows = await self._reader.rows(SELECT_INTENT, (execution_id,))
         if not rows:
             return None
-        _, state, *stored = rows[0]
-        return _decode_intent(*stored, waits=state == WAITS)
+        _, phase, _, *stored = rows[0]
+        return decode_intent(*stored, waits=phase == Phase.WAITING)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         intents: dict[str, Intent] = {}
@@ -208,33 +201,6 @@ def _select(
     except UNKNOWABLE:
         return None
     return row
-
-
-def _encode_rest(intent: Intent) -> bytes | None:
-    has_rest = (
-        intent.idempotency_key is not None
-        or intent.reused
-        or intent.request_hash
-        or intent.key_scope
-    )
-    if not has_rest:
-        return None
-    return codec.encode(
-        Rest(intent.idempotency_key, intent.request_hash, intent.key_scope, intent.reused)
-    )
-
-
-def _decode_intent(
-    record: bytes, rest_data: bytes | None, retry_of: str | None, *, waits: bool = False
-) -> Intent:
-    intent = Intent(codec.decode_record(record), retry_of=retry_of, waits=waits)
-    if rest_data is not None:
-        rest = _rest_decoder.decode(rest_data)
-        intent.idempotency_key = rest.idempotency_key
-        intent.request_hash = rest.request_hash
-        intent.key_scope = rest.key_scope
-        intent.reused = rest.reused
-    return intent
 
 
 def _history(

@@ -19,6 +19,7 @@ import msgspec
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.matching import label_text
 from penstock.stores.object_blobs import BlobsMovedToObjects
+from penstock.stores.sql.intents import decode_rest
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
@@ -35,7 +36,7 @@ BLOB_KEY = re.compile(rb"[0-9a-f]{64}")
 
 GONE = """(
     {name}.ended_at IS NOT NULL AND {name}.ended_at < :before
-    OR {name}.state = 'PENDING' AND {name}.created_at < :before
+    OR {name}.phase = 'waiting' AND {name}.created_at < :before
 )"""
 # As in PostgreSQL: executions that ended before, or were created before and never triggered, unless
 # a retry of it stays.
@@ -50,7 +51,7 @@ Old = tuple[int, str, bytes | None, bytes | None]
 _labels_decoder = msgspec.json.Decoder(dict[str, Any])
 
 
-class SqliteForgetting:
+class SqliteRetention:
     def __init__(self, writer: Writer, searcher: Reader, numbers: Numbers) -> None:
         self._writer = writer
         self._searcher = searcher
@@ -89,7 +90,7 @@ class SqliteForgetting:
         Younger ones may be inputs of tasks, which no record names.
         """
         rows = await self._searcher.rows(
-            "SELECT min(created_at) FROM executions WHERE state IN ('RUNNING', 'PAUSED')"
+            "SELECT min(created_at) FROM executions WHERE phase = 'started'"
         )
         oldest_running = rows[0][0]
         if oldest_running is not None:
@@ -100,7 +101,7 @@ class SqliteForgetting:
             ("changes", "id", "change"),
             ("executions", "n", "intent"),
             ("executions", "n", "rest"),
-            ("letters", "id", "letter"),
+            ("dead_letters", "id", "dead_letter"),
         ):
             statement = f"""
                 SELECT {number}, {column} FROM {table}
@@ -151,9 +152,6 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
 
     Rows are deleted by their keys: finding them by the execution's number would read whole tables.
     """
-    # imported here because that module imports the whole store
-    from penstock.stores.sqlite.executions import decode_rest  # noqa: PLC0415
-
     n, execution_id, labels_data, rest_data = row
     if labels_data is not None:
         labels = _labels_decoder.decode(labels_data)
@@ -167,8 +165,8 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
             "DELETE FROM idempotency WHERE scope = ? AND key = ? AND execution_id = ?",
             (rest.key_scope, rest.idempotency_key, execution_id),
         )
-    dead_letters = connection.execute("SELECT id FROM letters WHERE n = ?", (n,)).fetchall()
-    _delete_rows(connection, "letters", "letter", [row_id for (row_id,) in dead_letters])
+    dead_letters = connection.execute("SELECT id FROM dead_letters WHERE n = ?", (n,)).fetchall()
+    _delete_rows(connection, "dead_letters", "dead_letter", [row_id for (row_id,) in dead_letters])
     connection.execute("DELETE FROM timers WHERE n = ?", (n,))
     connection.execute("DELETE FROM reports WHERE n = ?", (n,))
     connection.execute("DELETE FROM executions WHERE n = ?", (n,))

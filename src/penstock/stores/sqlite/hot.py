@@ -24,6 +24,7 @@ from penstock.stores import codec
 from penstock.stores.base import Lease, Stored
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.fleet import OrchestratorDetails
+from penstock.stores.matching import last_category
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.sqlite.claims import Claims
@@ -35,6 +36,9 @@ FEW_EXECUTIONS = 4
 RECENT_COMMITS = 16
 SMALL_BYTES = 8192
 TASK_ENDS = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
+
+IntentColumns = tuple[bytes, bytes | None, str | None]
+"""The columns `intent`, `rest` and `retry_of` of an execution's row."""
 
 
 def _steady_seconds() -> float:
@@ -64,8 +68,10 @@ class SqliteHotStore:
         """Numbers that this store gave to active executions, by execution id."""
         self._recent: deque[str] = deque(maxlen=RECENT_COMMITS)
         """Executions of the last commits: those that only wait don't make the store busy."""
-        self._untouched: set[str] = set()
-        """Executions that were created here and have no changes yet: they needn't be read."""
+        self._unbegun: dict[str, IntentColumns] = {}
+        """What was recorded here of executions that have no changes yet: it needn't be read."""
+        self._pending: set[str] = set()
+        """Executions whose row says PENDING. Their first commit makes it RUNNING."""
         self.queue = SqliteTaskQueue(self, claims)
         for execution_id, wake_at in reader.timers():
             self._set_timer(execution_id, wake_at)
@@ -116,7 +122,7 @@ class SqliteHotStore:
 
     async def load(self, execution_ids: Collection[str]) -> dict[str, Stored]:
         maybe_stored = [
-            execution_id for execution_id in execution_ids if execution_id not in self._untouched
+            execution_id for execution_id in execution_ids if execution_id not in self._unbegun
         ]
         if not maybe_stored:
             return {}
@@ -127,12 +133,19 @@ class SqliteHotStore:
                 self._numbers[execution_id] = n
             if stored.last_seq:
                 executions[execution_id] = stored
+            else:
+                self._pending.add(execution_id)
         return executions
 
-    def number(self, execution_id: str, n: int) -> None:
-        """Note that an execution that is about to begin has the number `n`."""
+    def note_recorded(self, execution_id: str, n: int, intent: IntentColumns) -> None:
+        """Note what was recorded of an execution that is about to begin, and its number `n`."""
         self._numbers[execution_id] = n
-        self._untouched.add(execution_id)
+        self._unbegun[execution_id] = intent
+        self._pending.add(execution_id)
+
+    def unbegun_intent(self, execution_id: str) -> IntentColumns | None:
+        """The intent of an execution that was recorded here and has no changes yet."""
+        return self._unbegun.get(execution_id)
 
     async def commit(self, plan: CommitPlan) -> None:
         self._check(plan)
@@ -162,6 +175,7 @@ class SqliteHotStore:
         self._lease.position = plan.position
         self.queue.remove_claims(self._inbox.trim(plan.position))
         self.queue.apply(plan)
+        self._pending.difference_update([execution_id for execution_id, _ in plan.changes])
         for execution_id, wake_at in plan.timers_set:
             self._set_timer(execution_id, wake_at)
         for execution_id in plan.timers_cleared:
@@ -172,8 +186,9 @@ class SqliteHotStore:
 
     def _rows(self, plan: CommitPlan) -> list[tuple[int, bytes]]:
         numbers = self._numbers
-        if self._untouched:
-            self._untouched.difference_update([execution_id for execution_id, _ in plan.changes])
+        if self._unbegun:
+            for execution_id, _ in plan.changes:
+                self._unbegun.pop(execution_id, None)
         return [(numbers[execution_id], change) for execution_id, change in plan.changes]
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
@@ -197,6 +212,8 @@ class SqliteHotStore:
     def _updates(self, plan: CommitPlan) -> _Updates:
         numbers = self._numbers
         updates = _Updates()
+        if self._pending:
+            updates.begun = self._begun(plan)
         for ended in plan.ended:
             n = numbers[ended.execution_id]
             updates.ended.append((ended.finished_at, str(ended.state), n))
@@ -214,11 +231,19 @@ class SqliteHotStore:
             updates.states.append((str(ExecutionState.RUNNING), numbers[execution_id]))
         for dead_letter in plan.dead_letters:
             n = numbers[dead_letter.execution_id]
-            attempts = dead_letter.attempts
-            category = attempts[-1].error.category if attempts else ""
+            category = last_category(dead_letter)
             row = (n, dead_letter.handler, category, codec.encode(dead_letter))
             updates.dead_letters.append(row)
         return updates
+
+    def _begun(self, plan: CommitPlan) -> list[int]:
+        """Numbers of executions that begin with this commit, and don't end with it."""
+        ended = {ended.execution_id for ended in plan.ended}
+        return [
+            self._numbers[execution_id]
+            for execution_id, _ in plan.changes
+            if execution_id in self._pending and execution_id not in ended
+        ]
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:  # noqa: ARG002
         due: list[str] = []
@@ -239,7 +264,7 @@ class SqliteHotStore:
         return None
 
     async def active(self, partition: int) -> list[str]:  # noqa: ARG002
-        return await self._reader.started(changed=True)
+        return await self._reader.begun()
 
     async def known(self, execution_ids: Collection[str]) -> set[str]:
         return set(await self.load(execution_ids))
@@ -266,6 +291,7 @@ class _Updates:
     """Rows that a commit writes beside its changes."""
 
     def __init__(self) -> None:
+        self.begun: list[int] = []
         self.ended: list[tuple[float | None, str, int]] = []
         self.states: list[tuple[str, int]] = []
         self.timers: list[tuple[int, float | None]] = []
@@ -273,13 +299,14 @@ class _Updates:
         self.reports: list[tuple[int, str]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.ended or self.states or self.timers or self.dead_letters)
+        return bool(self.begun or self.ended or self.states or self.timers or self.dead_letters)
 
 
 def _write(
     connection: sqlite3.Connection, rows: list[tuple[int, bytes]], updates: _Updates
 ) -> None:
     insert_many(connection, "INSERT INTO changes (n, change)", rows)
+    _write_begun(connection, updates.begun)
     _write_ended(connection, updates.ended)
 
     for state in updates.states:
@@ -293,9 +320,23 @@ def _write(
             )
 
     insert_many(
-        connection, "INSERT INTO letters (n, handler, category, letter)", updates.dead_letters
+        connection,
+        "INSERT INTO dead_letters (n, handler, category, dead_letter)",
+        updates.dead_letters,
     )
     insert_many(connection, "INSERT OR REPLACE INTO reports (n, report)", updates.reports)
+
+
+def _write_begun(connection: sqlite3.Connection, numbers: list[int]) -> None:
+    batch_size = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+    for start in range(0, len(numbers), batch_size):
+        batch = numbers[start : start + batch_size]
+        marks = ",".join("?" * len(batch))
+        # one that was read while its first commit was written may be further
+        statement = f"""
+            UPDATE executions SET state = 'RUNNING' WHERE n IN ({marks}) AND state = 'PENDING'
+        """  # noqa: S608 -- marks only
+        connection.execute(statement, batch)
 
 
 def _write_ended(
@@ -313,7 +354,9 @@ def _write_ended(
         for start in range(0, len(numbers), batch_size):
             batch = numbers[start : start + batch_size]
             marks = ",".join("?" * len(batch))
-            statement = f"UPDATE executions SET ended_at = ?, state = ? WHERE n IN ({marks})"  # noqa: S608
+            statement = f"""
+                UPDATE executions SET ended_at = ?, state = ?, phase = 'ended' WHERE n IN ({marks})
+            """  # noqa: S608 -- marks only
             connection.execute(statement, (at, state, *batch))
 
 

@@ -16,10 +16,10 @@ from penstock.stores.sqlite.audit_log import write_lines
 from penstock.stores.sqlite.numbers import write_lead
 from penstock.stores.sqlite.writer import insert_many
 
-Row = tuple[int, str, str, int, str, float, str | None, bytes | None, bytes, bytes | None]
+Row = tuple[int, str, str, int, str, str, float, str | None, bytes | None, bytes, bytes | None]
 NEW_EXECUTIONS = """
     INSERT INTO executions
-    (n, id, workflow, version, state, created_at, retry_of, labels, intent, rest)
+    (n, id, workflow, version, phase, state, created_at, retry_of, labels, intent, rest)
 """
 
 

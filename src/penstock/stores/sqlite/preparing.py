@@ -17,12 +17,13 @@ from pathlib import Path
 from penstock.errors import SchemaMismatch, StoreError, StoreUnavailable
 from penstock.stores.sqlite.writer import LOG_PAGES, UNAVAILABLE, connect
 
-SCHEMA_VERSION = "4"
-UPDATES = {"3": "ALTER TABLE handlers ADD COLUMN defaults BLOB NOT NULL DEFAULT x'80'"}
-"""Statements that upgrade a file to the next schema, by the schema that it has.
-
-Commands that don't need the new schema use such a file as it is.
-"""
+SCHEMA_VERSION = "5"
+FOLDER = Path(__file__).parent
+UPDATES = {
+    version: (FOLDER / "upgrades" / f"from_{version}.sql").read_text("utf-8")
+    for version in ("3", "4")
+}
+"""Statements that upgrade a file to the next schema, by the schema that it has."""
 LOG_BYTES = (LOG_PAGES + 100) * 4120
 """A page in the log has 24 bytes of its own in front of it."""
 
@@ -33,10 +34,7 @@ def prepare(path: Path) -> sqlite3.Connection:
     except sqlite3.Error as error:
         raise unusable(path, error, "can't be opened as a SQLite file") from None
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        _check_schema(connection, path)
-        _create_schema(connection)
-        connection.execute("COMMIT")
+        upgrade(connection, path)
         _record_name(connection, path)
         _stretch_log(connection, path)
     except BaseException as error:
@@ -45,6 +43,14 @@ def prepare(path: Path) -> sqlite3.Connection:
             raise unusable(path, error) from None
         raise
     return connection
+
+
+def upgrade(connection: sqlite3.Connection, path: Path) -> None:
+    """Create or upgrade the schema, in one transaction; a failed one ends with the connection."""
+    connection.execute("BEGIN IMMEDIATE")
+    _check_schema(connection, path)
+    _create_schema(connection)
+    connection.execute("COMMIT")
 
 
 def unusable(path: Path, error: Exception, what: str = "can't be used") -> StoreError:
@@ -85,7 +91,7 @@ def _create_schema(connection: sqlite3.Connection) -> None:
     A file that has all of them isn't written to.
     """
     # one by one: `executescript` would commit what is done before it
-    for statement in _statements((Path(__file__).parent / "schema.sql").read_text()):
+    for statement in _statements((FOLDER / "schema.sql").read_text("utf-8")):
         connection.execute(statement)
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('store_id', ?)", (secrets.token_hex(8),))

@@ -17,7 +17,7 @@ from penstock.errors import SchemaMismatch, StoreError
 from penstock.stores.object_blobs import ObjectBlobs, StoredObject
 from penstock.stores.sqlite.forgetting import OLD, forget, forget_changes, named_keys
 from penstock.stores.sqlite.lock import StoreLock
-from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, unusable
+from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, unusable, upgrade
 from penstock.stores.sqlite.writer import connect
 
 BATCH = 500
@@ -26,7 +26,7 @@ BATCH = 500
 EVERYTHING = """
     SELECT change FROM changes UNION ALL SELECT intent FROM executions
     UNION ALL SELECT rest FROM executions WHERE rest IS NOT NULL
-    UNION ALL SELECT letter FROM letters
+    UNION ALL SELECT dead_letter FROM dead_letters
 """
 
 
@@ -52,8 +52,6 @@ def purge(
         raise StoreError(f"there is no store {path}; name another with --store")
     with _open(path.absolute()) as (connection, name):
         folder = blobs or name.with_name(name.name + ".blobs")
-        # older files don't have this table
-        connection.execute("CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY)")
         if dry_run:
             old = [row[0] for row in connection.execute(OLD, {"before": before})]
             used_keys = _keys_after(connection, old)
@@ -91,6 +89,7 @@ def _open(opened: Path) -> Iterator[tuple[sqlite3.Connection, Path]]:
                 f"{path} has schema {version}; this version of Penstock uses {SCHEMA_VERSION}"
             )
         with closing(connect(path)) as connection:
+            upgrade(connection, path)
             yield connection, path
     except sqlite3.Error as error:
         raise StoreError(f"{path} can't be purged: {error}") from None
@@ -129,7 +128,7 @@ def _keys_after(connection: sqlite3.Connection, deleted: list[int]) -> set[str]:
     keys: set[str] = set()
     for table, column in (
         ("changes", "change"),
-        ("letters", "letter"),
+        ("dead_letters", "dead_letter"),
         ("executions", "intent"),
         ("executions", "rest"),
     ):

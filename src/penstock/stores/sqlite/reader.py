@@ -16,10 +16,6 @@ from penstock.stores.sqlite.writer import connect
 
 Answer = TypeVar("Answer")
 
-HAS_CHANGES = "EXISTS (SELECT 1 FROM changes WHERE changes.n = executions.n)"
-SHOULD_RUN = "state IN ('RUNNING', 'PAUSED')"
-NUMBER_MAX = 2**63 - 1
-"""A number that is greater than this is greater than any in the file."""
 UNKNOWABLE = (OverflowError, UnicodeEncodeError)
 """Errors of binding a value that SQLite can't hold: no stored row has it."""
 
@@ -48,11 +44,17 @@ class Reader:
     def timers(self) -> list[tuple[str, float]]:
         return self.rows_now("SELECT id, wake_at FROM timers JOIN executions USING (n)")
 
-    async def started(self, *, changed: bool = False) -> list[str]:
-        """Executions that should run and haven't ended; with `changed`, only those with changes."""
-        having = f"AND {HAS_CHANGES}" if changed else ""
-        rows = await self.rows(f"SELECT id FROM executions WHERE {SHOULD_RUN} {having} ORDER BY n")  # noqa: S608
-        return [row[0] for row in rows]
+    async def started(self) -> list[str]:
+        """Executions that should run and haven't ended."""
+        rows = await self.rows("SELECT id FROM executions WHERE phase = 'started' ORDER BY n")
+        return [execution_id for (execution_id,) in rows]
+
+    async def begun(self) -> list[str]:
+        """Executions that have begun and haven't ended."""
+        rows = await self.rows(
+            "SELECT id FROM executions WHERE phase = 'started' AND state <> 'PENDING' ORDER BY n"
+        )
+        return [execution_id for (execution_id,) in rows]
 
     async def executions(self, execution_ids: Collection[str]) -> dict[str, tuple[Stored, int]]:
         """Each execution that there is, and its number."""

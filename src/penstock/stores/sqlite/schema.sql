@@ -1,12 +1,13 @@
 -- The embedded store: one file for what is active and what has ended.
 --
--- executions  one row each. `n` is a number that this store gives, in order of creation (sqlite/numbers.py); `state` is
---             PENDING for one that waits for its trigger, RUNNING from the moment that it should run, also before its
---             first commit. `ended_at` is null while the execution is active. `intent` is the ExecutionRecord as it was
---             submitted (msgpack), `rest` what else is in the Intent, null if that is nothing (executions.Rest),
---             `labels` JSON, `wish` the last cancel, pause or resume that was asked for. What is large stands last.
+-- executions  one row each. `n` is a number that this store gives, in order of creation (sqlite/numbers.py). `state` is
+--             what users see: PENDING until the first commit. `phase` is what the store goes by (stores/phases.py):
+--             `waiting` for one that waits for its trigger, `started` from the moment that it should run, `ended`.
+--             `ended_at` is null while the execution is active. `intent` is the ExecutionRecord as it was submitted
+--             (msgpack), `rest` what else is in the Intent, null if that is nothing (sql/intents.py), `labels` JSON,
+--             `control_request` the last cancel, pause or resume that was asked for. What is large stands last.
 --             Every index of executions ends in `n`, so that a page of a search is read from it and not sorted. Most
---             rows are RUNNING for a moment: by_workflow leaves that state out, and is written once per execution.
+--             rows are PENDING and RUNNING for a moment: by_workflow leaves these out, and is written once per execution.
 -- labels      one row per label, as it is compared in a search.
 -- idempotency which execution a key has made.
 -- changes     what each commit did to an execution (codec.Change): node records, outputs, history lines, logs. Appended,
@@ -16,7 +17,8 @@
 --             `id` is the position in the feed of all executions.
 -- timers      when an execution must be looked at; only those that have a timer.
 -- forgotten   executions that retention has deleted and whose changes are still to go, a few at a time.
--- letters     dead letters (msgpack); `category` is that of the last attempt's error, `closed` null or how it was closed.
+-- dead_letters  `dead_letter` is a DeadLetter (msgpack), `category` that of the last attempt's error, `closed` null or how
+--             it was closed.
 -- workflows   every version. A deleted one stays: executions are pinned to it. A document that was started inline is
 --             `deleted` from the beginning, its content_hash begins with `inline:`: only its executions know of it.
 -- reports     of each execution that has ended, what the views show of it (JSON, stores/reports.py).
@@ -37,12 +39,12 @@ CREATE TABLE IF NOT EXISTS aliases (
 ) WITHOUT ROWID;
 
 CREATE TABLE IF NOT EXISTS executions (
-  n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workflow TEXT NOT NULL, version INTEGER NOT NULL, state TEXT NOT NULL,
-  created_at REAL NOT NULL, ended_at REAL, wish TEXT, retry_of TEXT, labels BLOB, intent BLOB NOT NULL, rest BLOB
+  n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workflow TEXT NOT NULL, version INTEGER NOT NULL, phase TEXT NOT NULL,
+  state TEXT NOT NULL, created_at REAL NOT NULL, ended_at REAL, control_request TEXT, retry_of TEXT, labels BLOB, intent BLOB NOT NULL, rest BLOB
 );
-CREATE INDEX IF NOT EXISTS by_state ON executions (state);
+CREATE INDEX IF NOT EXISTS by_state ON executions (phase, state);
 CREATE INDEX IF NOT EXISTS by_workflow ON executions (workflow, state, n, version)
-  WHERE state <> 'RUNNING';
+  WHERE phase <> 'started' OR state = 'PAUSED';
 CREATE INDEX IF NOT EXISTS by_origin ON executions (retry_of) WHERE retry_of IS NOT NULL;
 
 CREATE TABLE IF NOT EXISTS labels (
@@ -61,13 +63,13 @@ CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY);
 
 CREATE TABLE IF NOT EXISTS timers (n INTEGER PRIMARY KEY, wake_at REAL NOT NULL);
 
-CREATE TABLE IF NOT EXISTS letters (
+CREATE TABLE IF NOT EXISTS dead_letters (
   id INTEGER PRIMARY KEY, n INTEGER NOT NULL, handler TEXT NOT NULL, category TEXT NOT NULL, closed TEXT,
-  closed_at REAL, retried_as TEXT, letter BLOB NOT NULL
+  closed_at REAL, retried_as TEXT, dead_letter BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS letters_of ON letters (n);
-CREATE INDEX IF NOT EXISTS open_letters ON letters (id) WHERE closed IS NULL;
-CREATE INDEX IF NOT EXISTS letters_by_handler ON letters (handler);
+CREATE INDEX IF NOT EXISTS dead_letters_of ON dead_letters (n);
+CREATE INDEX IF NOT EXISTS open_dead_letters ON dead_letters (id) WHERE closed IS NULL;
+CREATE INDEX IF NOT EXISTS dead_letters_by_handler ON dead_letters (handler);
 
 CREATE TABLE IF NOT EXISTS handlers (name TEXT PRIMARY KEY, defaults BLOB NOT NULL DEFAULT x'80') WITHOUT ROWID;
 
@@ -85,9 +87,11 @@ CREATE INDEX IF NOT EXISTS audit_by_action ON audit (action);
 
 CREATE TABLE IF NOT EXISTS reports (n INTEGER PRIMARY KEY, report TEXT NOT NULL);
 
--- Promised to users: docs/history.md. Columns may be added, none may change.
+-- Promised to users: docs/history.md. Columns may be added, none may change; so an execution that is about to begin is
+-- RUNNING here, as it was before there was a phase.
 CREATE VIEW IF NOT EXISTS penstock_executions AS
-SELECT id AS execution_id, workflow, version, state,
+SELECT id AS execution_id, workflow, version,
+  CASE WHEN phase = 'started' AND state = 'PENDING' THEN 'RUNNING' ELSE state END AS state,
   strftime('%Y-%m-%dT%H:%M:%fZ', created_at, 'unixepoch') AS created_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', json_extract(report, '$.started_at'), 'unixepoch') AS started_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', ended_at, 'unixepoch') AS finished_at,

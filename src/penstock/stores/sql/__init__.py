@@ -1,0 +1,8 @@
+"""What the stores on SQL share. How their databases differ is passed in.
+
+- `conditions`: conditions of a statement, and their values.
+- `searching`: which parts of which indexes a search of executions reads.
+- `intents`: intents as columns of a row.
+- `dead_letters`: dead letters as rows, and conditions of a search.
+- `audit_log`: audit lines as rows, and conditions of a search.
+"""
