@@ -635,13 +635,15 @@ GUARDS = [
         pattern="""
             _ = [_ for _ in tasks if self._is_claimed_by(...)]
             for task in _:
+                key = key_of(task)
                 del self._claimed[_]
                 ...
         """,
         without="""
             _ = list(tasks)
             for task in _:
-                self._claimed.pop(key_of(task), None)
+                key = key_of(task)
+                self._claimed.pop(key, None)
                 ...
         """,
         test='tests/contract/test_task_queue.py -k "memory or sqlite"',

@@ -79,17 +79,27 @@ async def test_everything_in_a_commit_is_there_afterwards(stores: Stores) -> Non
     )
     await owner.commit(changes)
     assert changes.record is not None
+
     expected = Stored(
         changes.record, changes.nodes, changes.outputs, 2, changes.history, changes.logs
     )
-    assert await hot.load([execution_id]) == {execution_id: expected}
-    assert await hot.active(0) == [execution_id]
-    assert await hot.next_due(0) == 5000.0
+    stored = await hot.load([execution_id])
+    assert stored == {execution_id: expected}
+
+    active = await hot.active(0)
+    assert active == [execution_id]
+
+    next_due = await hot.next_due(0)
+    assert next_due == 5000.0
 
     rows = await stores.cold.dead_letters.dead_letters(DeadLetterSearch())
     assert [row.dead_letter for row in rows] == [dead_letter(execution_id, "b")]
-    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [dispatched]
-    assert await owner.inbox() == []
+
+    fetched = await stores.queue.fetch("worker-1", {"echo"}, 10)
+    assert fetched == [dispatched]
+
+    inbox = await owner.inbox()
+    assert inbox == []
 
 
 async def test_failures_are_kept_beside_their_node_and_written_once(stores: Stores) -> None:
@@ -117,9 +127,14 @@ async def test_nothing_shows_before_the_commit(stores: Stores) -> None:
     hot = stores.hot
     execution_id = next(new_execution_ids(stores))
     await stores.cold.executions.record_intents([new_intent(execution_id)])
-    assert await hot.load([execution_id, "unknown"]) == {}
-    assert await hot.active(0) == []
-    assert await hot.next_due(0) is None
+    stored = await hot.load([execution_id, "unknown"])
+    assert stored == {}
+
+    active = await hot.active(0)
+    assert active == []
+
+    next_due = await hot.next_due(0)
+    assert next_due is None
 
 
 async def test_what_is_loaded_is_the_fold_of_the_commits(stores: Stores) -> None:
@@ -132,16 +147,19 @@ async def test_what_is_loaded_is_the_fold_of_the_commits(stores: Stores) -> None
         changes = [_random_change(generator, model[execution_id], seq) for execution_id in touched]
         await owner.commit(*changes)
 
-    assert await stores.hot.load(execution_ids) == model
+    stored = await stores.hot.load(execution_ids)
+    assert stored == model
 
 
 async def test_a_commit_may_touch_many_executions(stores: Stores) -> None:
     execution_ids = list(islice(new_execution_ids(stores), 300))
     owner = await begin(stores, *execution_ids)
-    assert sorted(await stores.hot.active(0)) == sorted(execution_ids)
+    active = await stores.hot.active(0)
+    assert sorted(active) == sorted(execution_ids)
 
     await owner.commit(*(ended(execution_id) for execution_id in execution_ids))
-    assert await stores.hot.active(0) == []
+    active = await stores.hot.active(0)
+    assert active == []
     assert await stores.cold.executions.started(0) == []
 
     completed = await stores.cold.executions.search(Search(states=("COMPLETED",), limit=1000))
@@ -155,7 +173,8 @@ async def test_an_empty_commit_moves_the_inbox_on(stores: Stores) -> None:
     await hot.append([ExecutionStarted(execution_id)] * 3)
     owner.position = (await hot.receive(0, 0, 10, 0.0))[-1][0]
     await owner.commit()
-    assert await hot.receive(0, 0, 10, 0.0) == []
+    received = await hot.receive(0, 0, 10, 0.0)
+    assert received == []
 
 
 async def test_what_the_caller_changes_afterwards_does_not_leak_in(stores: Stores) -> None:
@@ -192,11 +211,15 @@ async def test_a_commit_whose_content_cannot_be_written_leaves_nothing_of_any_ex
         await hot.commit(owner.commit_of(queued(task(good)), spoiled))
 
     following = await Owner.of(stores)
-    assert await hot.load([good, bad]) == before
-    assert len(await following.inbox()) == 1
+    stored = await hot.load([good, bad])
+    assert stored == before
+
+    inbox = await following.inbox()
+    assert len(inbox) == 1
 
     await following.commit(queued(task(good)))
-    assert len(await stores.queue.fetch("worker-1", {"echo"}, 10)) == 1
+    fetched = await stores.queue.fetch("worker-1", {"echo"}, 10)
+    assert len(fetched) == 1
 
 
 async def test_logs_are_kept_even_when_no_state_changed(stores: Stores) -> None:
@@ -219,14 +242,24 @@ async def test_timers_come_due_in_order_and_stay_due_until_a_commit_says_otherwi
         for execution_id, wake_at in zip(execution_ids, wakes, strict=True)
     ]
     await owner.commit(*timers)
-    assert await hot.next_due(0) == 100.0
-    assert await hot.due(0, 99.9, 10) == []
+    next_due = await hot.next_due(0)
+    assert next_due == 100.0
+
+    due = await hot.due(0, 99.9, 10)
+    assert due == []
 
     by_wake_time = [execution_ids[1], execution_ids[2], execution_ids[0]]
-    assert await hot.due(0, 300.0, 10) == by_wake_time
-    assert await hot.due(0, 300.0, 2) == by_wake_time[:2]
-    assert await hot.due(0, 300.0, 10) == by_wake_time
-    assert await hot.next_due(0) == 100.0
+    due = await hot.due(0, 300.0, 10)
+    assert due == by_wake_time
+
+    due = await hot.due(0, 300.0, 2)
+    assert due == by_wake_time[:2]
+
+    due = await hot.due(0, 300.0, 10)
+    assert due == by_wake_time
+
+    next_due = await hot.next_due(0)
+    assert next_due == 100.0
 
 
 async def test_an_execution_has_one_timer_the_last_one_set(stores: Stores) -> None:
@@ -236,9 +269,14 @@ async def test_an_execution_has_one_timer_the_last_one_set(stores: Stores) -> No
     for at in (100.0, 50.0, 700.0):
         await owner.commit(_timer(execution_id, at))
 
-    assert await hot.next_due(0) == 700.0
-    assert await hot.due(0, 699.0, 10) == []
-    assert await hot.due(0, 700.0, 10) == [execution_id]
+    next_due = await hot.next_due(0)
+    assert next_due == 700.0
+
+    due = await hot.due(0, 699.0, 10)
+    assert due == []
+
+    due = await hot.due(0, 700.0, 10)
+    assert due == [execution_id]
 
 
 async def test_a_commit_without_a_word_about_the_timer_leaves_it(stores: Stores) -> None:
@@ -246,7 +284,8 @@ async def test_a_commit_without_a_word_about_the_timer_leaves_it(stores: Stores)
     owner = await begin(stores, execution_id)
     await owner.commit(_timer(execution_id, 100.0))
     await owner.commit(queued(task(execution_id)))
-    assert await stores.hot.next_due(0) == 100.0
+    next_due = await stores.hot.next_due(0)
+    assert next_due == 100.0
 
 
 async def test_a_cleared_timer_does_not_fire(stores: Stores) -> None:
@@ -254,8 +293,11 @@ async def test_a_cleared_timer_does_not_fire(stores: Stores) -> None:
     owner = await begin(stores, execution_id)
     await owner.commit(_timer(execution_id, 100.0))
     await owner.commit(_timer(execution_id, None))
-    assert await stores.hot.next_due(0) is None
-    assert await stores.hot.due(0, 1000.0, 10) == []
+    next_due = await stores.hot.next_due(0)
+    assert next_due is None
+
+    due = await stores.hot.due(0, 1000.0, 10)
+    assert due == []
 
 
 async def test_an_execution_that_ended_has_no_timer_and_is_not_active(stores: Stores) -> None:
@@ -263,12 +305,18 @@ async def test_an_execution_that_ended_has_no_timer_and_is_not_active(stores: St
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(_timer(execution_id, 100.0))
-    assert await hot.active(0) == [execution_id]
+    active = await hot.active(0)
+    assert active == [execution_id]
 
     await owner.commit(ended(execution_id))
-    assert await hot.active(0) == []
-    assert await hot.next_due(0) is None
-    assert await hot.due(0, 1000.0, 10) == []
+    active = await hot.active(0)
+    assert active == []
+
+    next_due = await hot.next_due(0)
+    assert next_due is None
+
+    due = await hot.due(0, 1000.0, 10)
+    assert due == []
 
 
 async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_not_fire(
@@ -277,8 +325,11 @@ async def test_a_timer_that_is_set_by_the_commit_that_ends_the_execution_does_no
     execution_id = next(new_execution_ids(stores))
     owner = await begin(stores, execution_id)
     await owner.commit(ended(execution_id, timer_changed=True, wake_at=100.0))
-    assert await stores.hot.next_due(0) is None
-    assert await stores.hot.due(0, 1000.0, 10) == []
+    next_due = await stores.hot.next_due(0)
+    assert next_due is None
+
+    due = await stores.hot.due(0, 1000.0, 10)
+    assert due == []
 
 
 async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> None:
@@ -286,7 +337,8 @@ async def test_an_execution_may_start_and_end_in_one_commit(stores: Stores) -> N
     await stores.cold.executions.record_intents([new_intent(execution_id)])
     owner = await Owner.of(stores)
     await owner.commit(ended(execution_id))
-    assert await stores.hot.active(0) == []
+    active = await stores.hot.active(0)
+    assert active == []
 
     stored = await stores.cold.executions.execution(execution_id)
     assert stored is not None
@@ -303,7 +355,8 @@ async def test_a_task_stopped_by_the_commit_that_hands_it_out_is_not_handed_out(
     changes = queued(dropped, remaining)
     changes.stops = [stop(dropped)]
     await owner.commit(changes)
-    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [remaining]
+    fetched = await stores.queue.fetch("worker-1", {"echo"}, 10)
+    assert fetched == [remaining]
 
 
 def _timer(execution_id: str, at: float | None) -> Commands:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -18,9 +18,9 @@ from penstock.engine.commands import (
     Task,
     Transition,
 )
-from penstock.engine.events import AnyEvent, TaskError, TaskSucceeded
+from penstock.engine.events import AnyEvent, TaskError, TaskEvent, TaskSucceeded
 from penstock.engine.states import ExecutionState, NodeState
-from penstock.stores.base import Intent, Lease, Stores, partition_of
+from penstock.stores.base import Backlog, Intent, Lease, Stores, WaitingTask, partition_of
 from penstock.stores.commit_plan import CommitPlan, plan_commit
 from penstock.stores.tiering import Copy, Outgoing
 
@@ -157,6 +157,18 @@ class Owner:
         await self.stores.hot.commit(self.commit_of(*changes))
         self.lease.commit_number += 1
         await copy_outbox(self.stores, self.lease)
+
+    async def reap(self, worker_id: str) -> int:
+        """Take back the tasks of a worker in this partition, as if it were dead."""
+        return await self.stores.queue.reap(self.lease.partition, self.lease.token, worker_id)
+
+    async def recall(
+        self, backlog: Backlog, decide: Callable[[WaitingTask], TaskEvent | None]
+    ) -> int:
+        """Take waiting tasks of this partition back."""
+        partition = self.lease.partition
+        token = self.lease.token
+        return await self.stores.queue.recall(partition, token, backlog, decide)
 
     async def inbox(self) -> list[AnyEvent]:
         """All events in the inbox, which stay there."""

@@ -60,15 +60,23 @@ async def _task_keys(owner: Owner) -> list[Key]:
 async def test_a_worker_gets_only_tasks_whose_handler_it_has(stores: Stores) -> None:
     queue = stores.queue
     _, (a, b, c) = await _hand_out(stores, "new", "old", "new")
-    assert await queue.fetch("worker-1", SHARED, 10, OLD) == [b]
-    assert await queue.claimed("worker-1") == [b]
-    assert await queue.fetch("worker-2", SHARED, 10, NEW) == [a, c]
+    fetched = await queue.fetch("worker-1", SHARED, 10, OLD)
+    assert fetched == [b]
+
+    on_list = await queue.claimed("worker-1")
+    assert on_list == [b]
+
+    fetched = await queue.fetch("worker-2", SHARED, 10, NEW)
+    assert fetched == [a, c]
 
 
 async def test_tasks_of_other_handlers_are_not_in_the_way(stores: Stores) -> None:
     _, tasks = await _hand_out(stores, *["new"] * 20, "old")
-    assert await stores.queue.fetch("worker-1", SHARED, 1, OLD) == tasks[-1:]
-    assert await stores.queue.fetch("worker-2", SHARED, 100, NEW) == tasks[:-1]
+    fetched = await stores.queue.fetch("worker-1", SHARED, 1, OLD)
+    assert fetched == tasks[-1:]
+
+    fetched = await stores.queue.fetch("worker-2", SHARED, 100, NEW)
+    assert fetched == tasks[:-1]
 
 
 async def test_a_worker_that_waits_is_told_of_what_another_passed_over(stores: Stores) -> None:
@@ -78,9 +86,12 @@ async def test_a_worker_that_waits_is_told_of_what_another_passed_over(stores: S
     fetching = asyncio.create_task(fetch)
     waiting = task(execution_id, handler="new", queue="shared")
     await owner.commit(queued(waiting))
-    assert await _fetch(owner, "worker-1", OLD) == []
+    fetched = await _fetch(owner, "worker-1", OLD)
+    assert fetched == []
+
     async with asyncio.timeout(5):
-        assert await fetching == [waiting]
+        fetched = await fetching
+        assert fetched == [waiting]
 
 
 async def test_what_was_passed_over_goes_by_priority_too(stores: Stores) -> None:
@@ -89,9 +100,12 @@ async def test_what_was_passed_over_goes_by_priority_too(stores: Stores) -> None
     high = task(low.execution_id, "n5", priority=5, **fields)
     higher = task(low.execution_id, "n12", priority=12, **fields)
     await owner.commit(queued(high, higher))
-    assert await _fetch(owner, "worker-1", OLD) == []
+    fetched = await _fetch(owner, "worker-1", OLD)
+    assert fetched == []
+
     for expected in (higher, high, low):
-        assert await stores.queue.fetch("worker-2", SHARED, 1, NEW) == [expected]
+        fetched = await stores.queue.fetch("worker-2", SHARED, 1, NEW)
+        assert fetched == [expected]
 
 
 async def test_what_was_passed_over_is_reported_handed_back_and_lost_as_any_task(
@@ -99,15 +113,25 @@ async def test_what_was_passed_over_is_reported_handed_back_and_lost_as_any_task
 ) -> None:
     queue = stores.queue
     owner, (a, b, c) = await _hand_out(stores, "new", "new", "new")
-    assert await _fetch(owner, "worker-1", OLD) == []
-    assert await queue.fetch("worker-2", SHARED, 10, NEW) == [a, b, c]
+    fetched = await _fetch(owner, "worker-1", OLD)
+    assert fetched == []
+
+    fetched = await queue.fetch("worker-2", SHARED, 10, NEW)
+    assert fetched == [a, b, c]
 
     await queue.report("worker-2", [success(a, "worker-2")])
     await queue.give_back("worker-2", [b])
-    assert await queue.heartbeat("worker-2", SHARED, [stop(b), stop(c)]) == [stop(b)]
-    assert await queue.reap(owner.lease.partition, owner.lease.token, "worker-2") == 1
-    assert await _task_keys(owner) == [key_of(a), key_of(c)]
-    assert await queue.fetch("worker-3", SHARED, 10, NEW) == [b]
+    gone = await queue.heartbeat("worker-2", SHARED, [stop(b), stop(c)])
+    assert gone == [stop(b)]
+
+    reaped = await owner.reap("worker-2")
+    assert reaped == 1
+
+    task_keys = await _task_keys(owner)
+    assert task_keys == [key_of(a), key_of(c)]
+
+    fetched = await queue.fetch("worker-3", SHARED, 10, NEW)
+    assert fetched == [b]
 
 
 async def test_only_a_worker_that_has_a_task_gives_it_back(stores: Stores) -> None:
@@ -115,77 +139,106 @@ async def test_only_a_worker_that_has_a_task_gives_it_back(stores: Stores) -> No
     owner, (claimed,) = await _hand_out(stores, "old")
     await queue.fetch("worker-1", SHARED, 10, OLD)
     await queue.give_back("worker-2", [claimed])
-    assert await _fetch(owner, "worker-3", OLD) == []
-    assert await queue.claimed("worker-1") == [claimed]
+    fetched = await _fetch(owner, "worker-3", OLD)
+    assert fetched == []
+
+    on_list = await queue.claimed("worker-1")
+    assert on_list == [claimed]
 
 
 async def test_a_task_that_was_passed_over_can_be_stopped(stores: Stores) -> None:
     owner, (a, b) = await _hand_out(stores, "new", "new")
-    assert await _fetch(owner, "worker-1", OLD) == []
+    fetched = await _fetch(owner, "worker-1", OLD)
+    assert fetched == []
+
     await owner.commit(Commands(a.execution_id, stops=[stop(a)]))
-    assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [b]
-    assert await stores.queue.backlog(owner.lease.partition) == []
+    fetched = await stores.queue.fetch("worker-2", SHARED, 10, NEW)
+    assert fetched == [b]
+
+    backlogs = await stores.queue.backlog(owner.lease.partition)
+    assert backlogs == []
 
 
 async def test_a_task_that_was_passed_over_waits_for_the_release_of_its_execution(
     stores: Stores,
 ) -> None:
     owner, (a, b) = await _hand_out(stores, "new", "new")
-    assert await _fetch(owner, "worker-1", OLD) == []
+    fetched = await _fetch(owner, "worker-1", OLD)
+    assert fetched == []
 
     await owner.commit(Commands(a.execution_id, paused=True))
-    assert await _fetch(owner, "worker-2", NEW) == []
+    fetched = await _fetch(owner, "worker-2", NEW)
+    assert fetched == []
 
     await owner.commit(Commands(a.execution_id, paused=False))
     await owner.commit(Commands(a.execution_id, stops=[stop(b)]))  # wherever it is by now
-    assert await stores.queue.fetch("worker-2", SHARED, 10, NEW) == [a]
-    assert await _fetch(owner, "worker-2", NEW) == []
+    fetched = await stores.queue.fetch("worker-2", SHARED, 10, NEW)
+    assert fetched == [a]
+
+    fetched = await _fetch(owner, "worker-2", NEW)
+    assert fetched == []
 
 
 async def test_the_backlog_says_which_handlers_were_passed_over(stores: Stores) -> None:
     queue = stores.queue
     owner, _ = await _hand_out(stores, "new", "new", "old")
     partition = owner.lease.partition
-    assert await queue.backlog(partition) == [Backlog("shared", None, 3)]
+    backlogs = await queue.backlog(partition)
+    assert backlogs == [Backlog("shared", None, 3)]
 
     await queue.fetch("worker-1", SHARED, 10, OLD)
-    assert await queue.backlog(partition) == [Backlog("shared", "new", 2)]
-    assert await queue.depths() == {"shared": (2, 1)}
+    backlogs = await queue.backlog(partition)
+    assert backlogs == [Backlog("shared", "new", 2)]
+
+    depths = await queue.depths()
+    assert depths == {"shared": (2, 1)}
 
     await queue.fetch("worker-2", SHARED, 10, NEW)
-    assert await queue.backlog(partition) == []
+    backlogs = await queue.backlog(partition)
+    assert backlogs == []
 
 
 async def test_what_waits_can_be_taken_back_and_handed_out_again(stores: Stores) -> None:
     queue = stores.queue
     owner, (passed, plain) = await _hand_out(stores, "new", "old")
     await queue.fetch("worker-1", SHARED, 10, OLD)
-    partition = owner.lease.partition
-    token = owner.lease.token
     locations: list[str] = []
 
     def returned(waiting: WaitingTask) -> TaskEvent:
         locations.append(waiting.location)
         assert waiting.waiting_seconds >= 0
+
         return TaskReturned(*key_of(waiting.task), waiting.location)
 
     backlog = Backlog("shared", "new", 1)
     for _ in range(2):
-        assert await queue.recall(partition, token, backlog, returned) == 1
-        assert await queue.recall(partition, token, backlog, returned) == 0
-        assert len(await owner.inbox()) == len(locations)
+        recalled = await owner.recall(backlog, returned)
+        assert recalled == 1
+
+        recalled = await owner.recall(backlog, returned)
+        assert recalled == 0
+
+        inbox = await owner.inbox()
+        assert len(inbox) == len(locations)
+
         await owner.commit(queued(passed))
-        assert await _fetch(owner, "worker-3", OLD) == []
+        fetched = await _fetch(owner, "worker-3", OLD)
+        assert fetched == []
 
     assert len(set(locations)) == 2, "or the second return would pass for the first one, come again"
-    assert await queue.fetch("worker-2", SHARED, 10, NEW) == [passed]
-    assert await queue.claimed("worker-1") == [plain]
+
+    fetched = await queue.fetch("worker-2", SHARED, 10, NEW)
+    assert fetched == [passed]
+
+    on_list = await queue.claimed("worker-1")
+    assert on_list == [plain]
 
 
 async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
     queue = stores.queue
     owner, (taken, waiting) = await _hand_out(stores, "old", "old")
-    assert await queue.fetch("worker-1", SHARED, 1, OLD) == [taken]
+    fetched = await queue.fetch("worker-1", SHARED, 1, OLD)
+    assert fetched == [taken]
 
     seen: list[str] = []
 
@@ -193,21 +246,29 @@ async def test_what_a_worker_has_is_not_taken_back(stores: Stores) -> None:
         seen.append(candidate.task.node_id)
         return TaskReturned(*key_of(candidate.task), candidate.location)
 
-    lease = owner.lease
     backlog = Backlog("shared", None, 1)
-    assert await queue.recall(lease.partition, lease.token, backlog, returned) == 1
+    recalled = await owner.recall(backlog, returned)
+    assert recalled == 1
     assert waiting.node_id in seen
-    assert await _task_keys(owner) == [key_of(waiting)]
-    assert await queue.claimed("worker-1") == [taken]
+
+    task_keys = await _task_keys(owner)
+    assert task_keys == [key_of(waiting)]
+
+    on_list = await queue.claimed("worker-1")
+    assert on_list == [taken]
 
 
 async def test_what_is_not_decided_stays(stores: Stores) -> None:
     owner, tasks = await _hand_out(stores, "old", "old")
     backlog = Backlog("shared", None, 2)
-    lease = owner.lease
-    assert await stores.queue.recall(lease.partition, lease.token, backlog, lambda _: None) == 0
-    assert await owner.inbox() == []
-    assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == tasks
+    recalled = await owner.recall(backlog, lambda _: None)
+    assert recalled == 0
+
+    inbox = await owner.inbox()
+    assert inbox == []
+
+    fetched = await stores.queue.fetch("worker-1", SHARED, 10, OLD)
+    assert fetched == tasks
 
 
 async def test_an_owner_whose_lease_has_moved_on_takes_nothing_back(stores: Stores) -> None:
@@ -217,12 +278,14 @@ async def test_an_owner_whose_lease_has_moved_on_takes_nothing_back(stores: Stor
     def returned(waiting: WaitingTask) -> TaskEvent:
         return TaskReturned(*key_of(waiting.task), waiting.location)
 
-    lease = owner.lease
     backlog = Backlog("shared", None, 1)
     with pytest.raises(Fenced):
-        await stores.queue.recall(lease.partition, lease.token, backlog, returned)
-    assert await current.inbox() == []
-    assert await stores.queue.fetch("worker-1", SHARED, 10, OLD) == tasks
+        await owner.recall(backlog, returned)
+    inbox = await current.inbox()
+    assert inbox == []
+
+    fetched = await stores.queue.fetch("worker-1", SHARED, 10, OLD)
+    assert fetched == tasks
 
 
 async def test_workers_say_what_they_offer_until_they_leave(stores: Stores) -> None:
@@ -242,4 +305,5 @@ async def test_workers_say_what_they_offer_until_they_leave(stores: Stores) -> N
     assert offers["worker-2"].has("anything"), "a worker that doesn't say may have it"
 
     await queue.leave("worker-1", [])
-    assert [offer.worker_id for offer in await queue.offers()] == ["worker-2"]
+    offers_now = await queue.offers()
+    assert [offer.worker_id for offer in offers_now] == ["worker-2"]

@@ -32,14 +32,17 @@ async def test_no_more_events_come_than_were_asked_for(stores: Stores) -> None:
     events = _numbered(stores, 5)
     await hot.append(events)
     first = await hot.receive(0, 0, 2, 0.0)
-    rest = await hot.receive(0, first[-1][0], 100, 0.0)
+    last_position, _ = first[-1]
+    rest = await hot.receive(0, last_position, 100, 0.0)
     assert [event for _, event in first + rest] == events
 
 
 async def test_what_was_not_committed_can_be_read_again(stores: Stores) -> None:
     hot = stores.hot
     await hot.append(_numbered(stores, 3))
-    assert await hot.receive(0, 0, 100, 0.0) == await hot.receive(0, 0, 100, 0.0)
+    received = await hot.receive(0, 0, 100, 0.0)
+    again = await hot.receive(0, 0, 100, 0.0)
+    assert received == again
 
 
 async def test_a_commit_trims_and_the_rest_can_be_read_from_any_position(stores: Stores) -> None:
@@ -48,19 +51,28 @@ async def test_a_commit_trims_and_the_rest_can_be_read_from_any_position(stores:
     await hot.append(events)
     received = await hot.receive(0, 0, 100, 0.0)
     owner = await Owner.of(stores)
-    owner.position = received[2][0]
+    owner.position, _ = received[2]
     await owner.commit()
-    assert await hot.receive(0, 0, 100, 0.0) == received[3:]
+
+    remaining = await hot.receive(0, 0, 100, 0.0)
+    assert remaining == received[3:]
+
     for index in range(3, 6):
-        assert await hot.receive(0, received[index - 1][0], 100, 0.0) == received[index:]
-    assert await hot.receive(0, received[-1][0], 100, 0.0) == []
+        position, _ = received[index - 1]
+        remaining = await hot.receive(0, position, 100, 0.0)
+        assert remaining == received[index:]
+    last_position, _ = received[-1]
+    remaining = await hot.receive(0, last_position, 100, 0.0)
+    assert remaining == []
 
 
 async def test_a_position_is_never_given_twice(stores: Stores) -> None:
     hot = stores.hot
     await hot.append(_numbered(stores, 3))
     owner = await Owner.of(stores)
-    owner.position = (await hot.receive(0, 0, 100, 0.0))[-1][0]
+    received = await hot.receive(0, 0, 100, 0.0)
+    last_position, _ = received[-1]
+    owner.position = last_position
     await owner.commit()
     await hot.append(_numbered(stores, 1))
     ((position, _),) = await hot.receive(0, 0, 100, 0.0)
@@ -75,7 +87,8 @@ async def test_a_reader_waits_for_the_first_event_and_is_woken_by_it(stores: Sto
     (event,) = _numbered(stores, 1)
     await stores.hot.append([event])
     async with asyncio.timeout(5):
-        assert [event for _, event in await reading] == [event]
+        received = await reading
+        assert [event for _, event in received] == [event]
 
 
 async def test_a_reader_past_the_end_waits_for_what_comes_after_its_position(
@@ -91,13 +104,17 @@ async def test_a_reader_past_the_end_waits_for_what_comes_after_its_position(
 
     await hot.append([second])
     async with asyncio.timeout(5):
-        assert [event for _, event in await reading] == [second]
+        received = await reading
+        assert [event for _, event in received] == [second]
 
 
 async def test_a_reader_gives_up_after_its_time(stores: Stores) -> None:
     async with asyncio.timeout(5):
-        assert await stores.hot.receive(0, 0, 100, 0.01) == []
-        assert await stores.hot.receive(0, 0, 100, 0.0) == []
+        received = await stores.hot.receive(0, 0, 100, 0.01)
+        assert received == []
+
+        received = await stores.hot.receive(0, 0, 100, 0.0)
+        assert received == []
 
 
 async def test_a_reader_that_was_cancelled_takes_nothing_with_it(stores: Stores) -> None:
@@ -108,7 +125,8 @@ async def test_a_reader_that_was_cancelled_takes_nothing_with_it(stores: Stores)
     await hot.append(events)
     reading.cancel()
     await asyncio.gather(reading, return_exceptions=True)
-    assert [event for _, event in await hot.receive(0, 0, 100, 0.0)] == events
+    received = await hot.receive(0, 0, 100, 0.0)
+    assert [event for _, event in received] == events
 
 
 async def test_each_event_is_in_the_inbox_of_its_executions_partition(stores: Stores) -> None:
@@ -133,7 +151,8 @@ async def test_every_kind_of_event_comes_out_as_it_went_in(stores: Stores) -> No
     assert len(events) == len(kinds) + 1
 
     await stores.hot.append(events)
-    assert [event for _, event in await stores.hot.receive(0, 0, 100, 0.0)] == events
+    received = await stores.hot.receive(0, 0, 100, 0.0)
+    assert [event for _, event in received] == events
 
 
 def _numbered(stores: Stores, count: int) -> list[AnyEvent]:
@@ -172,10 +191,14 @@ async def test_two_who_wait_for_the_same_inbox_are_both_woken(stores: Stores) ->
     await let_others_run()
     short = asyncio.create_task(hot.receive(0, 0, 100, 0.01))
     async with asyncio.timeout(5):
-        assert await short == []
+        received = await short
+        assert received == []
 
     events = _numbered(stores, 1)
     await hot.append(events)
     async with asyncio.timeout(5):
-        assert [event for _, event in await old] == events
-        assert [event for _, event in await new] == events
+        received = await old
+        assert [event for _, event in received] == events
+
+        received = await new
+        assert [event for _, event in received] == events

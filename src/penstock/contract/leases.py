@@ -42,11 +42,14 @@ async def test_a_new_store_leases_its_partitions_from_the_first_commit_on(stores
 
 async def test_the_lease_of_a_live_owner_is_refused_to_others(stores: Stores) -> None:
     await Owner.of(stores)
-    assert await stores.hot.acquire(0, "owner-2", HOUR) is None
+    lease = await stores.hot.acquire(0, "owner-2", HOUR)
+    assert lease is None
 
 
 async def test_a_lease_that_ran_out_is_taken_over(stores: Stores) -> None:
-    assert await stores.hot.acquire(0, "owner-1", SHORT_SECONDS) is not None
+    lease = await stores.hot.acquire(0, "owner-1", SHORT_SECONDS)
+    assert lease is not None
+
     taken = await until(lambda: stores.hot.acquire(0, "owner-2", HOUR), "the lease has run out")
     assert taken.owner == "owner-2"
 
@@ -55,17 +58,21 @@ async def test_a_renewed_lease_outlives_its_first_term(stores: Stores) -> None:
     hot = stores.hot
     lease = await hot.acquire(0, "owner-1", SHORT_SECONDS)
     assert lease is not None
-    assert await hot.renew(lease, HOUR)
+
+    is_renewed = await hot.renew(lease, HOUR)
+    assert is_renewed
 
     end = hot.now() + 2 * SHORT_SECONDS
     await until(lambda: hot.now() > end)
-    assert await hot.acquire(0, "owner-2", HOUR) is None
+    lease = await hot.acquire(0, "owner-2", HOUR)
+    assert lease is None
 
 
 async def test_a_released_partition_is_free_at_once(stores: Stores) -> None:
     owner = await Owner.of(stores)
     await stores.hot.release(owner.lease)
-    assert await stores.hot.acquire(0, "owner-2", HOUR) is not None
+    lease = await stores.hot.acquire(0, "owner-2", HOUR)
+    assert lease is not None
 
 
 async def test_every_lease_has_a_token_of_its_own_that_nobody_can_guess(stores: Stores) -> None:
@@ -78,17 +85,23 @@ async def test_an_old_lease_can_neither_be_renewed_nor_release_the_new_one(store
     hot = stores.hot
     old = await Owner.of(stores)
     current = await Owner.of(stores)
-    assert not await hot.renew(old.lease, HOUR)
+    is_renewed = await hot.renew(old.lease, HOUR)
+    assert not is_renewed
 
     await hot.release(old.lease)
-    assert await hot.renew(current.lease, HOUR)
-    assert await hot.acquire(0, "owner-2", HOUR) is None
+    is_renewed = await hot.renew(current.lease, HOUR)
+    assert is_renewed
+
+    lease = await hot.acquire(0, "owner-2", HOUR)
+    assert lease is None
 
 
 async def test_a_released_lease_commits_nothing(stores: Stores) -> None:
     owner = await begin(stores, *_execution_ids(stores, 1))
     await stores.hot.release(owner.lease)
-    assert not await stores.hot.renew(owner.lease, HOUR)
+    is_renewed = await stores.hot.renew(owner.lease, HOUR)
+    assert not is_renewed
+
     with pytest.raises(Fenced):
         await owner.commit()
 
@@ -104,7 +117,9 @@ async def test_a_new_owner_goes_on_from_the_last_commit(stores: Stores) -> None:
     following = await Owner.of(stores, name="owner-2")
     assert following.lease.commit_number == 2
     assert following.lease.position == owner.position
-    assert len(await following.inbox()) == 1
+
+    inbox = await following.inbox()
+    assert len(inbox) == 1
 
 
 async def test_a_commit_with_an_old_token_writes_nothing(stores: Stores) -> None:
@@ -158,11 +173,14 @@ async def test_a_commit_whose_caller_is_cancelled_happens_as_a_whole_or_not_at_a
     stored = (await hot.load([execution_id]))[execution_id]
     happened = bool(stored.runs)
     assert (following.lease.position == owner.position) == happened
-    assert (await following.inbox() == []) == happened
+
+    inbox = await following.inbox()
+    assert (inbox == []) == happened
 
     if happened:
         async with asyncio.timeout(1):
-            assert len(await stores.queue.fetch("worker-1", {"echo"}, 10)) == 1
+            fetched = await stores.queue.fetch("worker-1", {"echo"}, 10)
+            assert len(fetched) == 1
 
 
 async def _after_a_takeover(owner: Owner, commit: CommitPlan) -> CommitPlan:
@@ -202,13 +220,19 @@ async def _assert_refused(
     commit = await spoil(owner, planned)
     with pytest.raises(Fenced):
         await hot.commit(commit)
-    assert await hot.load([execution_id, other]) == before
-    assert await hot.next_due(0) is None
+    stored = await hot.load([execution_id, other])
+    assert stored == before
+
+    next_due = await hot.next_due(0)
+    assert next_due is None
     assert await stores.cold.dead_letters.dead_letters(DeadLetterSearch()) == []
 
     current = await Owner.of(stores)
-    assert [event.execution_id for event in await current.inbox()] == [other]
-    assert await stores.queue.fetch("worker-1", {"echo"}, 10) == [remaining]
+    inbox = await current.inbox()
+    assert [event.execution_id for event in inbox] == [other]
+
+    fetched = await stores.queue.fetch("worker-1", {"echo"}, 10)
+    assert fetched == [remaining]
 
     waiting = asyncio.create_task(stores.queue.fetch("worker-2", {"echo"}, 10))
     await let_others_run()

@@ -15,16 +15,23 @@ async def test_what_was_shared_of_a_task_is_read_until_more_is_shared_or_it_is_t
     queue = stores.queue
     _, (a, b) = await hand_out(stores, "a", "b")
     await queue.fetch("worker-1", ECHO, 2)
-    assert await queue.live_log(key_of(a)) == ""
+    text = await queue.live_log(key_of(a))
+    assert text == ""
 
     await queue.share_logs({key_of(a): "first", key_of(b): "other"})
     await queue.share_logs({key_of(a): "first\nsecond"})
-    assert await queue.live_log(key_of(a)) == "first\nsecond"
-    assert await queue.live_log(key_of(b)) == "other"
+    text = await queue.live_log(key_of(a))
+    assert text == "first\nsecond"
+
+    text = await queue.live_log(key_of(b))
+    assert text == "other"
 
     await queue.share_logs({key_of(a): ""})
-    assert await queue.live_log(key_of(a)) == ""
-    assert await queue.live_log(key_of(b)) == "other"
+    text = await queue.live_log(key_of(a))
+    assert text == ""
+
+    text = await queue.live_log(key_of(b))
+    assert text == "other"
 
 
 async def test_attempts_generations_and_nodes_are_not_mixed_up(stores: Stores) -> None:
@@ -37,14 +44,16 @@ async def test_attempts_generations_and_nodes_are_not_mixed_up(stores: Stores) -
         for node, generation, attempt in nodes
     ]
     await owner.commit(queued(*tasks))
-    assert len(await queue.fetch("worker-1", ECHO, 10)) == len(tasks)
+    fetched = await queue.fetch("worker-1", ECHO, 10)
+    assert len(fetched) == len(tasks)
 
     keys = [key_of(task) for task in tasks]
     for key in keys:
         await queue.share_logs({key: f"of {key}"})
 
     for key in keys:
-        assert await queue.live_log(key) == f"of {key}"
+        text = await queue.live_log(key)
+        assert text == f"of {key}"
 
 
 async def test_texts_of_many_executions_are_shared_at_once_and_come_back_as_they_were(

@@ -25,8 +25,9 @@ class MemoryDefinitions:
             if version.content_hash == content_hash:
                 self._deleted.discard((name, version.version))
                 return version
-        versions.append(WorkflowVersion(name, len(versions) + 1, content_hash, document, now))
-        return versions[-1]
+        new_version = WorkflowVersion(name, len(versions) + 1, content_hash, document, now)
+        versions.append(new_version)
+        return new_version
 
     async def put_inline(
         self, name: str, content_hash: str, document: bytes, now: float
@@ -47,9 +48,12 @@ class MemoryDefinitions:
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
         if version is None:
-            return next(iter(await self.versions(name)), None)
+            newest_first = await self.versions(name)
+            return newest_first[0] if newest_first else None
         versions = self._workflows.get(name, [])
-        return versions[version - 1] if 0 < version <= len(versions) else None
+        if not 0 < version <= len(versions):
+            return None
+        return versions[version - 1]
 
     async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
         rows: list[WorkflowRow] = []
@@ -74,8 +78,12 @@ class MemoryDefinitions:
         )
 
     async def versions(self, name: str) -> list[WorkflowVersion]:
-        newest_first = reversed(self._workflows.get(name, []))
-        return [version for version in newest_first if (name, version.version) not in self._deleted]
+        versions = self._workflows.get(name, [])
+        return [
+            version
+            for version in reversed(versions)
+            if (name, version.version) not in self._deleted
+        ]
 
     async def delete_workflow(self, name: str) -> bool:
         versions = await self.versions(name)
@@ -84,17 +92,21 @@ class MemoryDefinitions:
         return bool(versions)
 
     async def aliases(self, name: str) -> dict[str, Weights]:
-        return {alias: dict(weights) for alias, weights in self._aliases.get(name, {}).items()}
+        aliases = self._aliases.get(name, {})
+        return {alias: dict(weights) for alias, weights in aliases.items()}
 
     async def set_alias(self, name: str, alias: str, weights: Weights) -> None:
         existing = {version.version for version in await self.versions(name)}
         missing = sorted(set(weights) - existing)
         if missing:
             raise NotFound(f"there is no workflow {name}@{missing[0]} in this store")
-        self._aliases.setdefault(name, {})[alias] = dict(weights)
+        aliases = self._aliases.setdefault(name, {})
+        aliases[alias] = dict(weights)
 
     async def remove_alias(self, name: str, alias: str) -> bool:
-        return self._aliases.get(name, {}).pop(alias, None) is not None
+        aliases = self._aliases.get(name, {})
+        weights = aliases.pop(alias, None)
+        return weights is not None
 
     async def remember_handlers(self, handlers: Mapping[str, HandlerDefaults]) -> None:
         self._handlers.update(handlers)

@@ -46,12 +46,14 @@ class MemoryHotStore:
 
     async def acquire(self, partition: int, owner: str, seconds: float) -> Lease | None:
         state = self._partitions[partition]
-        if state.lease is not None and state.expires_at > self.now() and state.lease.owner != owner:
+        now = self.now()
+        if state.lease is not None and state.expires_at > now and state.lease.owner != owner:
             return None
         token = secrets.token_hex(8)
-        state.lease = Lease(partition, owner, token, state.commit_number, state.position)
-        state.expires_at = self.now() + seconds
-        return structs.replace(state.lease)
+        lease = Lease(partition, owner, token, state.commit_number, state.position)
+        state.lease = lease
+        state.expires_at = now + seconds
+        return structs.replace(lease)  # the owner counts its commits in its own copy
 
     async def renew(self, lease: Lease, seconds: float) -> bool:
         if not self._holds(lease.partition, lease.token):
@@ -70,7 +72,8 @@ class MemoryHotStore:
         for event in events:
             copy = codec.decode_event(codec.encode(event))
             partition = partition_of(event.execution_id, self.partitions)
-            self._partitions[partition].inbox.append([copy])
+            inbox = self._partitions[partition].inbox
+            inbox.append([copy])
 
     async def receive(
         self, partition: int, after: int, limit: int, timeout_seconds: float
@@ -89,7 +92,8 @@ class MemoryHotStore:
 
     def stored(self, execution_id: str) -> Stored:
         record = codec.decode_record(self.records[execution_id])
-        changes = [codec.decode_change(data) for data in self.changes.get(execution_id, ())]
+        encoded = self.changes.get(execution_id, [])
+        changes = [codec.decode_change(data) for data in encoded]
         return codec.fold(record, changes)
 
     async def commit(self, plan: CommitPlan) -> None:
@@ -110,20 +114,23 @@ class MemoryHotStore:
         partition.inbox.trim(plan.position)
         self.dead_letters += dead_letters
         for execution_id, change in plan.changes:
-            self.changes.setdefault(execution_id, []).append(change)
-            self.commit_feed.append((execution_id, change))
-            record = record_of(change)
-            if record is not None:
-                self.records[execution_id] = codec.encode(record)
-                partition.active.add(execution_id)
-        for execution_id, wake_at in plan.timers_set:
-            partition.timers[execution_id] = wake_at
+            self._apply_change(partition, execution_id, change)
+        partition.timers.update(plan.timers_set)
         for execution_id in plan.timers_cleared:
             partition.timers.pop(execution_id, None)
         for ended in plan.ended:
             partition.active.discard(ended.execution_id)
             partition.timers.pop(ended.execution_id, None)
         self.queue.apply(plan)
+
+    def _apply_change(self, partition: _Partition, execution_id: str, change: bytes) -> None:
+        changes = self.changes.setdefault(execution_id, [])
+        changes.append(change)
+        self.commit_feed.append((execution_id, change))
+        record = record_of(change)
+        if record is not None:
+            self.records[execution_id] = codec.encode(record)
+            partition.active.add(execution_id)
 
     async def due(self, partition: int, now: float, limit: int) -> list[str]:
         timers = self._partitions[partition].timers
@@ -132,7 +139,8 @@ class MemoryHotStore:
         return due[:limit]
 
     async def next_due(self, partition: int) -> float | None:
-        return min(self._partitions[partition].timers.values(), default=None)
+        timers = self._partitions[partition].timers
+        return min(timers.values(), default=None)
 
     async def active(self, partition: int) -> list[str]:
         return sorted(self._partitions[partition].active)
@@ -146,19 +154,23 @@ class MemoryHotStore:
             raise NotOpen("the store in memory has been closed; nothing would run from now on")
 
     async def announce(self, name: str, seconds: float, about: OrchestratorDetails) -> list[str]:  # noqa: ARG002
-        self._members[name] = self.now() + seconds
-        return sorted(member for member, until in self._members.items() if until > self.now())
+        now = self.now()
+        self._members[name] = now + seconds
+        live = [member for member, until in self._members.items() if until > now]
+        return sorted(live)
 
     async def deregister(self, name: str) -> None:
         self._members.pop(name, None)
 
     def check(self, partition: int, token: str) -> None:
+        """Raises `Fenced` if the token isn't that of the partition's lease."""
         if not self._holds(partition, token):
             self.fenced += 1
             raise Fenced(f"partition {partition} belongs to another owner now")
 
     def inbox_depth(self) -> int:
-        return sum(len(partition_state.inbox) for partition_state in self._partitions)
+        lengths = [len(partition.inbox) for partition in self._partitions]
+        return sum(lengths)
 
     def _holds(self, partition: int, token: str) -> bool:
         lease = self._partitions[partition].lease
@@ -166,12 +178,19 @@ class MemoryHotStore:
 
 
 class _LeasedQueue(MemoryTaskQueue):
+    """The task queue of a hot store with several partitions and leases."""
+
     def __init__(self, store: MemoryHotStore) -> None:
         super().__init__(store.append_now, store.now)
         self._store = store
 
     def is_mine(self, partition: int) -> Callable[[str], bool]:
-        return lambda execution_id: partition_of(execution_id, self._store.partitions) == partition
+        partitions = self._store.partitions
+
+        def is_mine(execution_id: str) -> bool:
+            return partition_of(execution_id, partitions) == partition
+
+        return is_mine
 
     def check_owner(self, partition: int, token: str) -> None:
         self._store.check(partition, token)

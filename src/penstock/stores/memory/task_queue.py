@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Stop, Task
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Line = deque[tuple[Key, Task]]
 """Tasks in the order in which they came."""
+T = TypeVar("T")
 
 
 class MemoryTaskQueue:
@@ -72,11 +73,12 @@ class MemoryTaskQueue:
             name = task.queue
             if task.priority:
                 by_priority = self._ranked.setdefault(name, {})
-                by_priority.setdefault(task.priority, deque()).append((key, task))
+                line = by_priority.setdefault(task.priority, deque())
+            elif name in self._waiting:
+                line = self._waiting[name]
             else:
-                if name not in self._waiting:
-                    self._waiting[name] = deque()
-                self._waiting[name].append((key, task))
+                line = self._waiting[name] = deque()
+            line.append((key, task))
             self._queued.add(key)
             names.add(name)
         if names:
@@ -106,8 +108,9 @@ class MemoryTaskQueue:
     def forget(self, execution_id: str) -> None:
         """Forget the tasks of an execution that has ended."""
         for task in self._paused.pop(execution_id, ()):
-            self._queued.discard(key_of(task))
-            self._stopped.discard(key_of(task))
+            key = key_of(task)
+            self._queued.discard(key)
+            self._stopped.discard(key)
 
     async def fetch(
         self,
@@ -158,8 +161,9 @@ class MemoryTaskQueue:
     async def give_back(self, worker_id: str, tasks: Sequence[Task]) -> None:
         back = [task for task in tasks if self._is_claimed_by(worker_id, task)]
         for task in back:
-            del self._claimed[key_of(task)]
-            self.on_given_up(key_of(task))
+            key = key_of(task)
+            del self._claimed[key]
+            self.on_given_up(key)
         self.enqueue(back)
 
     async def heartbeat(
@@ -227,12 +231,15 @@ class MemoryTaskQueue:
         return len(self._queued) + len(self._claimed)
 
     async def depths(self) -> dict[str, tuple[int, int]]:
-        waiting: dict[str, int] = {}
-        for name in {*self._waiting, *self._ranked, *self._passed}:
-            waiting[name] = sum(map(len, self._in_order(name, None)))
+        names = {*self._waiting, *self._ranked, *self._passed}
+        waiting: Counter[str] = Counter()
+        for name in names:
+            for line in self._in_order(name, None):
+                waiting[name] += len(line)
+
         running = Counter(task.queue for _, task in self._claimed.values())
-        names = {*waiting, *running}
-        return {name: (waiting.get(name, 0), running[name]) for name in names}
+        names.update(running)
+        return {name: (waiting[name], running[name]) for name in names}
 
     def is_mine(self, partition: int) -> Callable[[str], bool]:  # noqa: ARG002 -- there is one
         """A function that tells whether an execution belongs to the partition."""
@@ -240,16 +247,18 @@ class MemoryTaskQueue:
 
     async def backlog(self, partition: int) -> list[Backlog]:
         mine = self.is_mine(partition)
-        counts: dict[tuple[str, str | None], int] = {}
+        counts: Counter[tuple[str, str | None]] = Counter()
         for queue, handler, line in self._lines():
             self._drop_stopped(line)
-            waiting = sum(mine(key[0]) for key, _ in line)
-            counts[queue, handler] = counts.get((queue, handler), 0) + waiting
-        return [
-            Backlog(queue, handler, waiting)
-            for (queue, handler), waiting in counts.items()
-            if waiting
-        ]
+            for _, task in line:
+                if mine(task.execution_id):
+                    counts[queue, handler] += 1
+
+        backlogs: list[Backlog] = []
+        for (queue, handler), waiting in counts.items():
+            if waiting:
+                backlogs.append(Backlog(queue, handler, waiting))
+        return backlogs
 
     def _drop_stopped(self, line: Line) -> None:
         """Drop stopped tasks of a line, which perhaps no worker would ever fetch."""
@@ -279,7 +288,6 @@ class MemoryTaskQueue:
     ) -> int:
         self.check_owner(partition, token)
         mine = self.is_mine(partition)
-        now = self._now()
         events: list[AnyEvent] = []
         for queue, handler, line in list(self._lines()):
             if (queue, handler) != (backlog.queue, backlog.handler):
@@ -287,11 +295,7 @@ class MemoryTaskQueue:
             self._drop_stopped(line)
             remaining: list[tuple[Key, Task]] = []
             for key, task in line:
-                event = None
-                if mine(task.execution_id):
-                    seconds = now - self._passed_at.get(key, now)
-                    location = f"{queue}/{next(self._location_numbers)}"
-                    event = decide(WaitingTask(task, location, seconds))
+                event = decide(self._waiting_task(key, task)) if mine(task.execution_id) else None
                 if event is None:
                     remaining.append((key, task))
                 else:
@@ -302,6 +306,12 @@ class MemoryTaskQueue:
             line.extend(remaining)
         self._append(events)
         return len(events)
+
+    def _waiting_task(self, key: Key, task: Task) -> WaitingTask:
+        now = self._now()
+        passed_at = self._passed_at.get(key, now)
+        location = f"{task.queue}/{next(self._location_numbers)}"
+        return WaitingTask(task, location, now - passed_at)
 
     def _lines(self) -> Iterator[tuple[str, str | None, Line]]:
         """All lines of waiting tasks: queue, handler if the tasks were passed over, line."""
@@ -340,7 +350,8 @@ class MemoryTaskQueue:
             self._queued.discard(key)
             return
         passed = self._passed.setdefault(task.queue, {})
-        passed.setdefault((task.priority, task.handler), deque()).append((key, task))
+        line = passed.setdefault((task.priority, task.handler), deque())
+        line.append((key, task))
         self._passed_at[key] = self._now()
         self._wake({task.queue})
 
@@ -349,24 +360,28 @@ class MemoryTaskQueue:
         plain = self._waiting.get(name)
         if name not in self._ranked and name not in self._passed:
             return [plain] if plain else []
-        ranked = {priority: line for priority, line in self._ranked.pop(name, {}).items() if line}
-        if ranked:
-            self._ranked[name] = ranked
-        passed = {key: line for key, line in self._passed.pop(name, {}).items() if line}
-        if passed:
-            self._passed[name] = passed
+        ranked = self._drop_empty(self._ranked, name)
+        passed = self._drop_empty(self._passed, name)
 
-        lines = [(priority, 0, line) for priority, line in ranked.items()]
+        lines: list[tuple[int, int, Line]] = []
+        """Priority, whether the tasks were passed over, and the line itself."""
+        for priority, line in ranked.items():
+            lines.append((priority, 0, line))
         if plain:
             lines.append((0, 0, plain))
         # within a priority, tasks that were passed over come first: they have waited longer
-        lines += [
-            (priority, 1, line)
-            for (priority, handler), line in passed.items()
-            if handlers is None or handler in handlers
-        ]
+        for (priority, handler), line in passed.items():
+            if handlers is None or handler in handlers:
+                lines.append((priority, 1, line))
         lines.sort(key=lambda ranked_line: ranked_line[:2], reverse=True)
         return [line for _, _, line in lines]
+
+    def _drop_empty(self, lines: dict[str, dict[T, Line]], name: str) -> dict[T, Line]:
+        """Lines of a queue, after empty ones were forgotten."""
+        remaining = {key: line for key, line in lines.pop(name, {}).items() if line}
+        if remaining:
+            lines[name] = remaining
+        return remaining
 
     def on_given_up(self, key: Key) -> None:
         """Called when a claim ends without an event: the task was stopped, or given back."""
