@@ -303,10 +303,16 @@ HARMLESS = [
         reason="without it the number after the text fails on what is no number",
     ),
     Excuse(
-        "stores/postgres/intents.py",
-        at="INSERT_USES",
-        pattern=Sql("ON CONFLICT DO NOTHING"),
+        "stores/postgres/intents.sql",
+        at="insert_uses",
+        pattern="ON CONFLICT DO NOTHING",
         reason="a blob is used by an execution, however often it says so",
+    ),
+    Excuse(
+        "stores/postgres/retention.sql",
+        at="select_strays",
+        pattern="NOT EXISTS",
+        reason="looks for what may be deleted; the deletion asks again",
     ),
     Excuse(
         "stores/postgres/retention.py",
@@ -315,9 +321,9 @@ HARMLESS = [
         reason="counts what a purge would delete; the purge itself asks again",
     ),
     Excuse(
-        "stores/postgres/retention.py",
-        at="OLDEST_RUNNING",
-        pattern=Sql("phase = 'started'"),
+        "stores/postgres/retention.sql",
+        at="select_oldest_started",
+        pattern="phase = 'started'",
         reason="looks for the oldest, and lets nothing in or out",
     ),
     Excuse(
@@ -333,9 +339,9 @@ HARMLESS = [
         reason="makes a waker once",
     ),
     Excuse(
-        "stores/sqlite/forgetting.py",
-        at="SqliteRetention.forget_blobs",
-        pattern=Sql("phase = 'started'"),
+        "stores/sqlite/forgetting.sql",
+        at="select_oldest_started",
+        pattern="phase = 'started'",
         reason="looks for the oldest, and lets nothing in or out",
     ),
     Excuse(

@@ -54,7 +54,7 @@ async def test_where_nearly_everything_has_ended_an_archive_still_finds_its_rows
     merged = copying._merge([copy_of(name, COMPLETED, 3) for name in names[:500]])
     async with store.database.connection() as connection:
         cursor = await connection.execute(
-            "EXPLAIN " + copying.UPDATE_ROWS, copying._row_columns(merged)
+            "EXPLAIN " + copying.SQL.update_rows, copying._row_columns(merged)
         )
         plan = "\n".join(row[0] for row in await cursor.fetchall())
     assert "by_id" in plan, plan

@@ -15,6 +15,7 @@ from scripts.guards.guard import Guard
 from scripts.guards.page import PAGE, page
 from scripts.patterns import Sql
 from scripts.patterns.lua import LUA
+from scripts.patterns.sql import SQL
 from scripts.refusals import excused_by, fences, forgotten, lua, sql, unguarded
 from scripts.refusals.harmless import HARMLESS
 
@@ -52,6 +53,10 @@ def tokens(script: str) -> list[str]:
     return [token.text for token in LUA.tokens(script)]
 
 
+def sql_tokens(source: str) -> list[str]:
+    return [token.text for token in SQL.tokens(source)]
+
+
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
 def test_a_guard_matches_once_and_the_code_without_it_compiles(guard):
     source = guard.location.text()
@@ -68,6 +73,9 @@ def test_a_guard_takes_the_same_out_of_code_that_is_formatted_otherwise(guard):
     changed = guard.taken_out(source)
     if guard.file.endswith(".lua"):
         assert tokens(guard.taken_out("\n".join(tokens(source)))) == tokens(changed)
+    elif guard.file.endswith(".sql"):
+        reformatted = source.replace("\n  ", "\n        ").replace(" AND ", "\n AND ")
+        assert sql_tokens(guard.taken_out(reformatted)) == sql_tokens(changed)
     elif not isinstance(guard.pattern, Sql):
         reformatted = ast.unparse(ast.parse(source))
         assert ast.dump(ast.parse(guard.taken_out(reformatted))) == ast.dump(ast.parse(changed))

@@ -15,14 +15,11 @@ from penstock.stores.postgres.texts import escaped, unescaped
 from penstock.stores.records import AuditLine, AuditSearch
 from penstock.stores.sql.audit_log import COLUMNS, conditions, decode_line, encode_line
 from penstock.stores.sql.conditions import conjunction
+from penstock.stores.sql.statements import statements_beside
+
+SQL = statements_beside(__file__)
 
 TYPES = ("float8", "text", "text", "text", "text", "text", "int4", "text")
-# Lines are in the order of time: if the first ones are younger, so is the rest.
-FORGET_LINES = """
-    DELETE FROM audit WHERE id IN (
-      SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT %s) AS first WHERE at < %s
-    )
-"""
 
 
 class PostgresAuditLog:
@@ -45,7 +42,7 @@ class PostgresAuditLog:
         return [decode_line(row, unescaped) for row in rows]
 
     async def forget_audit(self, before: float, limit: int = 1000) -> int:
-        return await self._database.change(FORGET_LINES, (limit, before))
+        return await self._database.change(SQL.forget_lines, (limit, before))
 
 
 async def write_lines(connection: Connection, lines: Iterable[AuditLine]) -> None:

@@ -9,20 +9,15 @@ from penstock.engine.events import Blob
 from penstock.errors import StoreError
 from penstock.stores.object_blobs import ObjectBlobs
 from penstock.stores.postgres.database import SLOW_SECONDS, Database
+from penstock.stores.sql.statements import statements_beside
+
+SQL = statements_beside(__file__)
 
 LARGE_BYTES = 1024 * 1024
 NO_DATA = b""
 """The data in the row of a value that is in an object store."""
 TOUCH_SECONDS = 3600.0
 """How often `used_at` of a value that is put again is updated, at most."""
-NOW = "extract(epoch FROM clock_timestamp())"
-PUT = f"""
-    INSERT INTO blobs (key, used_at, data) VALUES (%s, {NOW}, %b)
-    ON CONFLICT (key) DO UPDATE SET used_at = excluded.used_at,
-        data = CASE WHEN octet_length(blobs.data) = 0 THEN excluded.data ELSE blobs.data END
-      WHERE blobs.used_at < excluded.used_at - {TOUCH_SECONDS}
-        OR (octet_length(blobs.data) = 0 AND octet_length(excluded.data) > 0)
-"""  # noqa: S608 -- our own words
 
 
 async def _key_of(data: bytes) -> str:
@@ -42,13 +37,11 @@ class PostgresBlobs:
     async def put(self, data: bytes) -> Blob:
         key = await _key_of(data)
         async with self._database.connection(SLOW_SECONDS) as connection:
-            await connection.execute(PUT, (key, data))
+            await connection.execute(SQL.put_blob, (key, data, TOUCH_SECONDS))
         return Blob(key, len(data))
 
     async def get(self, blob: Blob) -> bytes:
-        rows = await self._database.rows(
-            "SELECT data FROM blobs WHERE key = %s", (blob.key,), seconds=SLOW_SECONDS
-        )
+        rows = await self._database.rows(SQL.select_blob, (blob.key,), seconds=SLOW_SECONDS)
         if not rows:
             raise StoreError(f"the blob {blob.key} is gone from {self._database.where}")
         data = bytes(rows[0][0])
@@ -60,7 +53,7 @@ class PostgresBlobs:
         return data
 
     async def delete(self, blob: Blob) -> None:
-        await self._database.change("DELETE FROM blobs WHERE key = %s", (blob.key,))
+        await self._database.change(SQL.delete_blob, (blob.key,))
 
 
 class ReferencedObjects:
@@ -79,7 +72,7 @@ class ReferencedObjects:
 
     async def put(self, data: bytes) -> Blob:
         key = await _key_of(data)
-        await self._database.change(PUT, (key, NO_DATA))
+        await self._database.change(SQL.put_blob, (key, NO_DATA, TOUCH_SECONDS))
         return await self._objects.put(data)
 
     async def get(self, blob: Blob) -> bytes:

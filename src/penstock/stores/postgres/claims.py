@@ -12,23 +12,10 @@ from __future__ import annotations
 
 from penstock.errors import Fenced
 from penstock.stores.postgres.database import Database
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.tiering import CLAIM_SECONDS, Claim
 
-NOW = "extract(epoch FROM clock_timestamp())"
-CLAIM = f"""
-    UPDATE partitions SET term = term + 1, holder = %(holder)s, server = %(server)s, seen_at = {NOW}
-    WHERE number = %(partition)s
-      AND (server = %(server)s OR holder = %(holder)s OR seen_at < {NOW} - %(seconds)s)
-    RETURNING term, commit_number,
-      CASE WHEN rebuilt_on <> server THEN ({NOW} - rebuilt_at)::float8 END
-"""  # noqa: S608 -- our own words
-RENEW_CLAIM = f"UPDATE partitions SET seen_at = {NOW}, server = %s WHERE number = %s AND term = %s"  # noqa: S608
-RELEASE_CLAIM = "UPDATE partitions SET seen_at = 0 WHERE number = %s AND term = %s"
-BEGIN_REBUILD = f"""
-    UPDATE partitions SET generation = generation + 1, commit_number = greatest(commit_number, %s),
-      rebuilt_at = {NOW}, rebuilt_on = server
-    WHERE number = %s AND term = %s RETURNING generation
-"""  # noqa: S608
+SQL = statements_beside(__file__)
 
 
 class PostgresClaims:
@@ -43,17 +30,17 @@ class PostgresClaims:
             "seconds": CLAIM_SECONDS,
         }
         # if it is run twice, the later term counts
-        rows = await self._database.rows(CLAIM, values)
+        rows = await self._database.rows(SQL.claim, values)
         return Claim(*rows[0]) if rows else None
 
     async def renew_claim(self, partition: int, term: int, server_id: str) -> bool:
-        return await self._database.change(RENEW_CLAIM, (server_id, partition, term)) > 0
+        return await self._database.change(SQL.renew_claim, (server_id, partition, term)) > 0
 
     async def release_claim(self, partition: int, term: int) -> None:
-        await self._database.change(RELEASE_CLAIM, (partition, term))
+        await self._database.change(SQL.release_claim, (partition, term))
 
     async def begin_rebuild(self, partition: int, term: int, commit_number: int) -> int:
-        rows = await self._database.rows(BEGIN_REBUILD, (commit_number, partition, term))
+        rows = await self._database.rows(SQL.begin_rebuild, (commit_number, partition, term))
         if not rows:
             raise Fenced(
                 f"partition {partition} was claimed by another owner; it isn't rebuilt here"

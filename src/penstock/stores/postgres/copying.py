@@ -15,8 +15,9 @@ from penstock.stores.matching import last_category
 from penstock.stores.phases import phase_of_begun
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import decode_changes
-from penstock.stores.postgres.intents import INSERT_USES, record_intents_again
+from penstock.stores.postgres.intents import record_blob_uses, record_intents_again
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.tiering import (
     Copy,
     Summary,
@@ -27,76 +28,10 @@ from penstock.stores.tiering import (
     intent_from,
 )
 
+SQL = statements_beside(__file__)
+
 PENDING = str(ExecutionState.PENDING)
 RUNNING = str(ExecutionState.RUNNING)
-
-# Locked first: another process that copies for this partition waits here, and not in the middle.
-LOCK_PARTITION = "SELECT commit_number, term FROM partitions WHERE number = %s FOR UPDATE"
-# Generations too: after an older backup of this database was restored, the hot store has later ones
-# than it knows.
-RAISE_NUMBER = """
-    UPDATE partitions SET commit_number = greatest(commit_number, %(number)s),
-      generation = greatest(generation, %(generation)s)
-    WHERE number = %(partition)s
-"""
-# Not `IN` the other phases: where nearly all executions have ended, the planner would read all that
-# haven't from the index of states, for each batch again. So it has only the ids to go by.
-HAS_NOT_ENDED = "executions.phase <> 'ended'"
-UPDATE_ROWS = f"""
-    UPDATE executions SET
-      phase = copy.phase, state = copy.state,
-      started_at = copy.started_at, ended_at = copy.ended_at,
-      error = copy.error, error_node = copy.error_node,
-      generation = copy.generation, revision = copy.revision
-    FROM unnest(
-      %b::text[], %b::text[], %b::text[], %b::float8[], %b::float8[],
-      %b::bytea[], %b::text[], %b::int4[], %b::int8[]
-    ) AS copy (id, phase, state, started_at, ended_at, error, error_node, generation, revision)
-    WHERE executions.id = copy.id AND {HAS_NOT_ENDED}
-      AND (executions.generation, executions.revision) < (copy.generation, copy.revision)
-"""  # noqa: S608 -- our own words
-# Of an execution that has ended, only the changes up to that end.
-PUT_ARCHIVES = f"""
-    INSERT INTO archives AS old (n, generation, revision, changes)
-    SELECT n, copy.generation, copy.revision, copy.changes
-    FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::bytea[])
-      AS copy (id, generation, revision, changes)
-    JOIN executions ON executions.id = copy.id AND executions.generation = copy.generation
-      AND ({HAS_NOT_ENDED} OR executions.revision = copy.revision)
-    ON CONFLICT (n) DO UPDATE
-      SET generation = excluded.generation, revision = excluded.revision, changes = excluded.changes
-      WHERE (old.generation, old.revision) < (excluded.generation, excluded.revision)
-"""  # noqa: S608 -- our own words
-PUT_REPORTS = """
-    INSERT INTO reports (n, report) SELECT n, new.report::jsonb
-    FROM unnest(%b::text[], %b::text[]) AS new (id, report) JOIN executions USING (id)
-    ON CONFLICT (n) DO UPDATE SET report = excluded.report
-"""
-# The execution may have been retried before the dead letter arrived: then it is closed already.
-PUT_DEAD_LETTERS = """
-    INSERT INTO dead_letters
-      (n, mark, handler, category, dead_letter, closed, closed_at, retried_as)
-    SELECT n, new.mark, new.handler, new.category, new.dead_letter,
-      retry.how, retry.created_at, retry.id
-    FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
-      AS new (id, mark, handler, category, dead_letter, ordinal)
-    JOIN executions USING (id)
-    LEFT JOIN LATERAL (
-      SELECT 'retried' AS how, created_at, id FROM executions
-      WHERE retry_of = new.id ORDER BY n LIMIT 1
-    ) AS retry ON true
-    WHERE NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.mark = new.mark)
-    ORDER BY ordinal ON CONFLICT DO NOTHING
-"""
-SELECT_WITHOUT_ROW = """
-    SELECT given.id FROM unnest(%b::text[]) AS given (id)
-    WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.id = given.id)
-"""
-SELECT_UNFINISHED = """
-    SELECT id, greatest(executions.generation, 1), changes
-    FROM executions LEFT JOIN archives USING (n)
-    WHERE partition = %s AND phase = 'started' AND id > %s ORDER BY id LIMIT %s
-"""
 
 
 class PostgresCopies:
@@ -119,13 +54,13 @@ class PostgresCopies:
             "generation": max(generations, default=0),
         }
         async with self._database.transaction(SLOW_SECONDS) as connection:
-            cursor = await connection.execute(LOCK_PARTITION, (partition,), binary=True)
+            cursor = await connection.execute(SQL.lock_partition, (partition,), binary=True)
             stored_number, stored_term = await cursor.fetchone() or (0, 0)
             check_term(partition, term, stored_term)
             check_numbers(partition, commit_number, cold_number, stored_number)
 
             async with connection.pipeline():
-                await connection.execute(RAISE_NUMBER, raised)
+                await connection.execute(SQL.raise_number, raised)
                 update = await _write(connection, copies)
             if update is not None and update.rowcount == len(copies):
                 return Written()
@@ -144,7 +79,7 @@ class PostgresCopies:
         self, partition: int, after: str = "", limit: int = 500
     ) -> list[Unfinished]:
         rows = await self._database.rows(
-            SELECT_UNFINISHED, (partition, after, limit), seconds=SLOW_SECONDS
+            SQL.select_unfinished, (partition, after, limit), seconds=SLOW_SECONDS
         )
         return [
             Unfinished(execution_id, generation, decode_changes(changes))
@@ -165,18 +100,18 @@ async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[
     merged = _merge(copies)
     update = None
     if merged:
-        update = await connection.execute(UPDATE_ROWS, _row_columns(merged), prepare=True)
+        update = await connection.execute(SQL.update_rows, _row_columns(merged), prepare=True)
         with_changes = {id_: copy for id_, copy in merged.items() if copy[1]}
         await _put_changes(connection, with_changes)
 
     reports = {copy.execution_id: copy.report for copy in copies if copy.report}
     if reports:
         texts = [report.decode() for report in reports.values()]
-        await connection.execute(PUT_REPORTS, (list(reports), texts))
+        await connection.execute(SQL.put_reports, (list(reports), texts))
 
     dead_letters = list(chain.from_iterable(copy.dead_letters for copy in copies))
     if dead_letters:
-        await connection.execute(PUT_DEAD_LETTERS, _dead_letter_columns(dead_letters))
+        await connection.execute(SQL.put_dead_letters, _dead_letter_columns(dead_letters))
     return update
 
 
@@ -184,7 +119,7 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
     ids = list({copy.execution_id for copy in copies})
     if not ids:
         return Written()
-    cursor = await connection.execute(SELECT_WITHOUT_ROW, (ids,), binary=True)
+    cursor = await connection.execute(SQL.select_without_row, (ids,), binary=True)
     without_row = {row[0] for row in await cursor.fetchall()}
     if not without_row:
         return Written()
@@ -250,17 +185,13 @@ async def _put_changes(connection: Connection, merged: dict[str, MergedCopy]) ->
     generations = [summary.generation for summary, _ in merged.values()]
     revisions = [summary.revision for summary, _ in merged.values()]
     await connection.execute(
-        PUT_ARCHIVES, (list(merged), generations, revisions, data), prepare=True
+        SQL.put_archives, (list(merged), generations, revisions, data), prepare=True
     )
 
-    used_keys: list[str] = []
-    used_by: list[str] = []
+    uses: list[tuple[str, str]] = []
     for execution_id, changes in zip(merged, data, strict=True):
-        for key in blob_keys(changes):
-            used_keys.append(key)
-            used_by.append(execution_id)
-    if used_keys:
-        await connection.execute(INSERT_USES, (used_keys, used_by))
+        uses += [(key, execution_id) for key in blob_keys(changes)]
+    await record_blob_uses(connection, uses)
 
 
 def _dead_letter_columns(dead_letters: Sequence[DeadLetter]) -> list[list[object]]:

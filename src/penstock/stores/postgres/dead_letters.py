@@ -9,11 +9,9 @@ from penstock.stores.postgres.texts import escaped
 from penstock.stores.records import Closed, DeadLetterRow, DeadLetterSearch
 from penstock.stores.sql.conditions import NUMBER_MAX, conjunction
 from penstock.stores.sql.dead_letters import conditions, decode_row
+from penstock.stores.sql.statements import statements_beside
 
-SELECT_DEAD_LETTER = """
-    SELECT dead_letters.id, dead_letter, workflow, version, closed, closed_at, retried_as
-    FROM dead_letters JOIN executions USING (n)
-"""
+SQL = statements_beside(__file__)
 
 
 class PostgresDeadLetters:
@@ -22,7 +20,9 @@ class PostgresDeadLetters:
 
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         where, values = conjunction(conditions(search, escaped), "%s")
-        statement = f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY dead_letters.id DESC LIMIT %s"
+        statement = (
+            f"{SQL.select_dead_letters} WHERE {where} ORDER BY dead_letters.id DESC LIMIT %s"
+        )
         rows = await self._database.rows(
             statement, (*values, search.limit), prepare=False, seconds=SLOW_SECONDS
         )
@@ -30,7 +30,7 @@ class PostgresDeadLetters:
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
         rows = await self._database.rows(
-            f"{SELECT_DEAD_LETTER} WHERE dead_letters.id = %s", (dead_letter_id,)
+            f"{SQL.select_dead_letters} WHERE dead_letters.id = %s", (dead_letter_id,)
         )
         return decode_row(*rows[0]) if rows else None
 
@@ -40,8 +40,6 @@ class PostgresDeadLetters:
         storable_ids = [
             dead_letter_id for dead_letter_id in ids if 0 < dead_letter_id <= NUMBER_MAX
         ]
-        statement = (
-            "UPDATE dead_letters SET closed = %s, closed_at = %s, retried_as = %s "
-            "WHERE id = ANY(%s::bigint[]) AND closed IS NULL"
+        return await self._database.change(
+            SQL.close_dead_letters, (how, now, retried_as, storable_ids)
         )
-        return await self._database.change(statement, (how, now, retried_as, storable_ids))

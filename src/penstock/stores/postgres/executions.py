@@ -29,29 +29,10 @@ from penstock.stores.postgres.intents import key_digest, record_intents
 from penstock.stores.postgres.texts import unescaped
 from penstock.stores.records import AuditLine, ExecutionRow, Search
 from penstock.stores.sql.intents import decode_intent
+from penstock.stores.sql.statements import statements_beside
 
-# A control request that was carried out doesn't count any more. The hot store reports every pause
-# and resume. A row that is behind is so for a moment only; until then a request may be read once
-# too often, or a moment later.
-SELECT_CONTROL_REQUESTS = """
-    SELECT id, control_request FROM executions WHERE partition = %s AND phase = 'started' AND (
-      control_request = 'cancel'
-      OR (control_request = 'pause' AND state <> 'PAUSED')
-      OR (control_request = 'resume' AND state = 'PAUSED')
-    )
-"""
-SELECT_INTENTS = """
-    SELECT id, phase, state, intent, rest, retry_of FROM executions WHERE id = ANY(%s)
-"""
-# Not by the state, PENDING: the planner would read those of all partitions from the index by_state.
-SELECT_UNBEGUN = """
-    SELECT id FROM executions
-    WHERE partition = %s AND phase = 'started' AND generation = 0 ORDER BY n
-"""
-SELECT_EXECUTION = """
-    SELECT intent, changes, state, started_at, ended_at, error, error_node
-    FROM executions LEFT JOIN archives USING (n) WHERE id = %s
-"""
+SQL = statements_beside(__file__)
+
 
 _error_decoder = msgspec.msgpack.Decoder(TaskError)
 _changes_decoder = msgspec.msgpack.Decoder(list[bytes])
@@ -69,9 +50,8 @@ class PostgresExecutions:
         return await record_intents(self._database, self.partitions, intents, audit)
 
     async def key_use(self, scope: str, key: str) -> KeyUse | None:
-        statement = "SELECT execution_id, request_hash, created_at FROM idempotency WHERE key = %s"
         try:
-            rows = await self._database.rows(statement, (key_digest(scope, key),))
+            rows = await self._database.rows(SQL.select_key_use, (key_digest(scope, key),))
         except UnicodeEncodeError:
             return None
         return KeyUse(*rows[0]) if rows else None
@@ -89,9 +69,8 @@ class PostgresExecutions:
             if input_ is not None:
                 record.input = input_
             record.overrides.update(overrides)
-            statement = "UPDATE executions SET phase = %s, intent = %s WHERE n = %s"
             values = (str(Phase.STARTED), codec.encode(record), n)
-            await connection.execute(statement, values)
+            await connection.execute(SQL.trigger, values)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         async with self._database.transaction() as connection:
@@ -100,12 +79,11 @@ class PostgresExecutions:
             n, phase, state, last_request = row or (0, None, None, None)
             waits = phase == Phase.WAITING
             check_controllable(execution_id, state, request, waits=waits, last_request=last_request)
-            statement = "UPDATE executions SET control_request = %s, phase = %s WHERE n = %s"
-            await connection.execute(statement, (request, str(Phase.STARTED), n))
+            await connection.execute(SQL.request_control, (request, str(Phase.STARTED), n))
 
     async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
         rows = await self._database.rows(
-            SELECT_CONTROL_REQUESTS, (partition,), seconds=SLOW_SECONDS
+            SQL.select_control_requests, (partition,), seconds=SLOW_SECONDS
         )
         return dict(rows)
 
@@ -114,11 +92,11 @@ class PostgresExecutions:
 
         Those with a copy needn't be started again: a hot store that lost them is rebuilt.
         """
-        rows = await self._database.rows(SELECT_UNBEGUN, (partition,), seconds=SLOW_SECONDS)
+        rows = await self._database.rows(SQL.select_unbegun, (partition,), seconds=SLOW_SECONDS)
         return [execution_id for (execution_id,) in rows]
 
     async def execution(self, execution_id: str) -> Stored | None:
-        rows = await self._database.rows(SELECT_EXECUTION, (execution_id,))
+        rows = await self._database.rows(SQL.select_execution, (execution_id,))
         if not rows:
             return None
         intent, archive, *row = rows[0]
@@ -129,7 +107,7 @@ class PostgresExecutions:
         return stored
 
     async def intent(self, execution_id: str) -> Intent | None:
-        rows = await self._database.rows(SELECT_INTENTS, ([execution_id],))
+        rows = await self._database.rows(SQL.select_intents, ([execution_id],))
         if not rows:
             return None
         _, phase, _, *stored = rows[0]
@@ -141,7 +119,7 @@ class PostgresExecutions:
             return {}
         intents: dict[str, Intent] = {}
         for execution_id, phase, state, *stored in await self._database.rows(
-            SELECT_INTENTS, (storable_ids,)
+            SQL.select_intents, (storable_ids,)
         ):
             intent = decode_intent(*stored, waits=phase == Phase.WAITING)
             intents[execution_id] = intent
@@ -160,8 +138,7 @@ class PostgresExecutions:
         return [searching.row_of(row) for row in rows]
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
-        statement = "SELECT changes FROM executions LEFT JOIN archives USING (n) WHERE id = %s"
-        rows = await self._database.rows(statement, (execution_id,))
+        rows = await self._database.rows(SQL.select_changes, (execution_id,))
         if not rows:
             return None
         lines = chain.from_iterable(map(history_of, decode_changes(rows[0][0])))

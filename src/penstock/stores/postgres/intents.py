@@ -18,6 +18,9 @@ from penstock.stores.postgres.searching import label_digest
 from penstock.stores.postgres.texts import digest
 from penstock.stores.records import AuditLine
 from penstock.stores.sql.intents import encode_rest
+from penstock.stores.sql.statements import statements_beside
+
+SQL = statements_beside(__file__)
 
 MANY = 500
 PENDING = str(ExecutionState.PENDING)
@@ -40,36 +43,6 @@ TYPES = (
     "int4",
     "int8",
 )
-
-INSERT_LABELS = """
-    INSERT INTO labels (label, n)
-    SELECT label, n FROM unnest(%b::bytea[], %b::text[]) AS new (label, id)
-    JOIN executions USING (id)
-"""
-INSERT_USES = """
-    INSERT INTO blob_uses (key, n)
-    SELECT key, n FROM unnest(%b::text[], %b::text[]) AS new (key, id)
-    JOIN executions USING (id) ON CONFLICT DO NOTHING
-"""
-# Touched, so that a purge that has just selected them as unused checks again.
-TOUCH_BLOBS = "UPDATE blobs SET used_at = extract(epoch FROM clock_timestamp()) WHERE key = ANY(%b)"
-# In the order of keys, so that two calls with the same keys wait for each other and don't deadlock.
-CLAIM_KEYS = """
-    INSERT INTO idempotency (key, execution_id, request_hash, created_at)
-    SELECT * FROM unnest(%b::bytea[], %b::text[], %b::text[], %b::float8[]) AS new (key)
-    ORDER BY key ON CONFLICT DO NOTHING
-"""
-SELECT_KEYS = """
-    SELECT key, execution_id, request_hash, created_at FROM idempotency
-    WHERE key = ANY(%b) ORDER BY key FOR UPDATE
-"""
-RENEW_KEYS = """
-    UPDATE idempotency SET execution_id = new.execution_id, request_hash = new.request_hash,
-      created_at = new.created_at
-    FROM unnest(%b::bytea[], %b::text[], %b::text[], %b::float8[])
-      AS new (key, execution_id, request_hash, created_at)
-    WHERE idempotency.key = new.key
-"""
 
 
 async def record_intents(
@@ -129,7 +102,7 @@ async def record_intents_again(
         if intent.idempotency_key is not None
     ]
     if keys:
-        await connection.execute(CLAIM_KEYS, _columns(keys))
+        await connection.execute(SQL.claim_keys, _columns(keys))
 
 
 def key_digest(scope: str, key: str) -> bytes:
@@ -171,10 +144,16 @@ async def _write_labels_and_uses(connection: Connection, intents: Sequence[Inten
         uses += [(output.key, execution_id) for output in outputs if isinstance(output, Blob)]
 
     if labels:
-        await connection.execute(INSERT_LABELS, _columns(labels))
+        await connection.execute(SQL.insert_labels, _columns(labels))
+    await record_blob_uses(connection, uses)
     if uses:
-        await connection.execute(INSERT_USES, _columns(uses))
-        await connection.execute(TOUCH_BLOBS, ([key for key, _ in uses],))
+        await connection.execute(SQL.touch_blobs, ([key for key, _ in uses],))
+
+
+async def record_blob_uses(connection: Connection, uses: Sequence[tuple[str, str]]) -> None:
+    """Record which blobs are used, by their keys, and by which executions."""
+    if uses:
+        await connection.execute(SQL.insert_uses, _columns(uses))
 
 
 async def _resolve_keys(connection: Connection, intents: Sequence[Intent]) -> list[str]:
@@ -191,8 +170,8 @@ async def _resolve_keys(connection: Connection, intents: Sequence[Intent]) -> li
 
     keys = {key_digest(*key): key for key in first_intents}
     claims = [(digest_, *_key_use(first_intents[key])) for digest_, key in keys.items()]
-    await connection.execute(CLAIM_KEYS, _columns(claims))
-    cursor = await connection.execute(SELECT_KEYS, (list(keys),), binary=True)
+    await connection.execute(SQL.claim_keys, _columns(claims))
+    cursor = await connection.execute(SQL.select_keys, (list(keys),), binary=True)
     stored = {keys[row[0]]: KeyUse(*row[1:]) for row in await cursor.fetchall()}
 
     uses = {
@@ -203,7 +182,7 @@ async def _resolve_keys(connection: Connection, intents: Sequence[Intent]) -> li
     ids = idempotency.resolve_keys(intents, uses)
     renewed = [(key_digest(*key), *use) for key, use in uses.items() if use != stored[key]]
     if renewed:
-        await connection.execute(RENEW_KEYS, _columns(renewed))
+        await connection.execute(SQL.renew_keys, _columns(renewed))
     return ids
 
 

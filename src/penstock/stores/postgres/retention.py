@@ -12,6 +12,9 @@ from penstock.stores.postgres.blobs import TOUCH_SECONDS
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.searching import label_digest
+from penstock.stores.sql.statements import statements_beside
+
+SQL = statements_beside(__file__)
 
 BATCH = 1000
 GONE = """(
@@ -42,21 +45,6 @@ COUNT_BLOBS = f"""
       WHERE blob_uses.key = blobs.key AND NOT ({MAY_GO})
     ) AND (used_at < %(strays)s OR EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key))
 """  # noqa: S608
-DELETE_LABELS = """
-    DELETE FROM labels USING unnest(%b::bytea[], %b::int8[]) AS old (label, n)
-    WHERE labels.label = old.label AND labels.n = old.n
-"""
-UNUSED = "NOT EXISTS (SELECT 1 FROM blob_uses WHERE blob_uses.key = blobs.key)"
-OLDEST_RUNNING = "SELECT min(created_at) FROM executions WHERE phase = 'started'"
-DELETE_BLOBS = f"""
-    DELETE FROM blobs WHERE key = ANY(%b) AND used_at < %s AND {UNUSED}
-    RETURNING key, octet_length(data)
-"""  # noqa: S608
-SELECT_STRAYS = f"SELECT key FROM blobs WHERE used_at < %s AND {UNUSED} LIMIT %s"  # noqa: S608
-DELETE_KEYS = """
-    DELETE FROM idempotency
-    WHERE key IN (SELECT key FROM idempotency WHERE created_at < %s LIMIT %s)
-"""
 
 
 class Purged(NamedTuple):
@@ -90,7 +78,7 @@ async def purge(store: PostgresColdStore, before: float, batch: int = BATCH) -> 
         deleted.update(await _delete(store, old_rows, before))
 
     deleted.update(await _delete_strays(store, before, batch))
-    deleted["keys"] = await _repeat(database, DELETE_KEYS, (before - KEY_SECONDS, batch))
+    deleted["keys"] = await _repeat(database, SQL.delete_keys, (before - KEY_SECONDS, batch))
     return Purged(**deleted)
 
 
@@ -117,19 +105,13 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
         numbers = [n for n, _ in rows]
 
         await _delete_labels(connection, rows)
-        await connection.execute("DELETE FROM archives WHERE n = ANY(%b)", (numbers,))
-        await connection.execute("DELETE FROM reports WHERE n = ANY(%b)", (numbers,))
-        dead_letters = await connection.execute(
-            "DELETE FROM dead_letters WHERE n = ANY(%b)", (numbers,)
-        )
-        used = await connection.execute(
-            "DELETE FROM blob_uses WHERE n = ANY(%b) RETURNING key", (numbers,)
-        )
+        await connection.execute(SQL.delete_archives, (numbers,))
+        await connection.execute(SQL.delete_reports, (numbers,))
+        dead_letters = await connection.execute(SQL.delete_dead_letters, (numbers,))
+        used = await connection.execute(SQL.delete_uses, (numbers,))
         keys = sorted({key for (key,) in await used.fetchall()})
         deleted = await _delete_blobs(store, connection, keys, before - TOUCH_SECONDS)
-        executions = await connection.execute(
-            "DELETE FROM executions WHERE n = ANY(%b)", (numbers,)
-        )
+        executions = await connection.execute(SQL.delete_executions, (numbers,))
         deleted.update(executions=executions.rowcount, dead_letters=dead_letters.rowcount)
     return deleted
 
@@ -143,7 +125,7 @@ async def _delete_labels(connection: Connection, rows: list[Row]) -> None:
                 digests.append(label_digest(*label))
                 numbers.append(n)
     if digests:
-        await connection.execute(DELETE_LABELS, (digests, numbers))
+        await connection.execute(SQL.delete_labels, (digests, numbers))
 
 
 async def _delete_blobs(
@@ -156,7 +138,7 @@ async def _delete_blobs(
     """
     if not keys:
         return Counter()
-    cursor = await connection.execute(DELETE_BLOBS, (keys, before))
+    cursor = await connection.execute(SQL.delete_blobs, (keys, before))
     rows = await cursor.fetchall()
     if store.objects is not None:
         await store.objects.delete_many([key for key, size in rows if not size])
@@ -168,7 +150,7 @@ async def _delete_strays(store: PostgresColdStore, before: float, batch: int) ->
     database = store.database
     deleted = Counter[str]()
     limit = await _strays_before(database, before)
-    while rows := await database.rows(SELECT_STRAYS, (limit, batch), seconds=SLOW_SECONDS):
+    while rows := await database.rows(SQL.select_strays, (limit, batch), seconds=SLOW_SECONDS):
         keys = [key for (key,) in rows]
         async with database.transaction(SLOW_SECONDS) as connection:
             deleted.update(await _delete_blobs(store, connection, keys, limit))
@@ -183,7 +165,7 @@ async def _strays_before(database: Database, before: float) -> float:
     Such blobs are inputs of tasks, and outputs of attempts that were never recorded. A task that
     waits or runs may need one, so those younger than the oldest running execution stay.
     """
-    ((oldest_running,),) = await database.rows(OLDEST_RUNNING, seconds=SLOW_SECONDS)
+    ((oldest_running,),) = await database.rows(SQL.select_oldest_started, seconds=SLOW_SECONDS)
     if oldest_running is not None:
         before = min(before, oldest_running)
     return before - TOUCH_SECONDS

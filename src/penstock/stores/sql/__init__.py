@@ -1,5 +1,6 @@
 """What the stores on SQL share. How their databases differ is passed in.
 
+- `statements`: statements from the `.sql` file beside a module.
 - `conditions`: conditions of a statement, and their values.
 - `searching`: which parts of which indexes a search of executions reads.
 - `intents`: intents as columns of a row.

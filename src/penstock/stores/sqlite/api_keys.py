@@ -5,8 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from penstock.stores.records import ApiKey, Scope
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
+
+SQL = statements_beside(__file__)
 
 _scopes_decoder = msgspec.json.Decoder(tuple[Scope, ...])
 
@@ -25,28 +28,19 @@ class SqliteApiKeys:
             key.created_at,
             key.revoked_at,
         )
-        statement = (
-            "INSERT OR REPLACE INTO api_keys (id, name, scopes, hash, created_at, revoked_at)"
-        )
-        await self._writer.submit(lambda connection: insert_many(connection, statement, [row]))
+        await self._writer.submit(lambda connection: insert_many(connection, SQL.put_key, [row]))
 
     async def keys(self) -> list[ApiKey]:
-        rows = await self._reader.rows(
-            """
-            SELECT id, name, scopes, hash, created_at, revoked_at FROM api_keys
-            ORDER BY created_at, id
-            """
-        )
+        rows = await self._reader.rows(SQL.select_keys)
         return [
             ApiKey(key_id, name, _scopes_decoder.decode(scopes), *columns)
             for key_id, name, scopes, *columns in rows
         ]
 
     async def revoke_key(self, key_id: str, now: float) -> bool:
-        statement = "UPDATE api_keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL"
         try:
             revoked = await self._writer.submit(
-                lambda connection: connection.execute(statement, (now, key_id)).rowcount
+                lambda connection: connection.execute(SQL.revoke_key, (now, key_id)).rowcount
             )
         except UNKNOWABLE:
             return False

@@ -8,14 +8,11 @@ from collections.abc import Sequence
 from penstock.stores.records import AuditLine, AuditSearch
 from penstock.stores.sql.audit_log import COLUMNS, conditions, decode_line, encode_line
 from penstock.stores.sql.conditions import conjunction
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
-# Lines are in the order of time: if the first ones are younger, so is the rest.
-FORGET_LINES = """
-    DELETE FROM audit
-    WHERE id IN (SELECT id FROM (SELECT id, at FROM audit ORDER BY id LIMIT ?) WHERE at < ?)
-"""
+SQL = statements_beside(__file__)
 
 
 class SqliteAuditLog:
@@ -36,7 +33,7 @@ class SqliteAuditLog:
 
     async def forget_audit(self, before: float, limit: int = 1000) -> int:
         deleted = await self._writer.submit(
-            lambda connection: connection.execute(FORGET_LINES, (limit, before)).rowcount
+            lambda connection: connection.execute(SQL.forget_lines, (limit, before)).rowcount
         )
         return int(deleted)
 

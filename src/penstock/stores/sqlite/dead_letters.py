@@ -8,17 +8,11 @@ from collections.abc import Collection
 from penstock.stores.records import Closed, DeadLetterRow, DeadLetterSearch
 from penstock.stores.sql.conditions import conjunction
 from penstock.stores.sql.dead_letters import conditions, decode_row
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
-SELECT_DEAD_LETTER = """
-    SELECT dead_letters.id, dead_letter, workflow, version, closed, closed_at, retried_as
-    FROM dead_letters CROSS JOIN executions USING (n)
-"""
-CLOSE_DEAD_LETTER = """
-    UPDATE dead_letters SET closed = ?, closed_at = ?, retried_as = ?
-    WHERE id = ? AND closed IS NULL
-"""
+SQL = statements_beside(__file__)
 
 
 class SqliteDeadLetters:
@@ -30,14 +24,14 @@ class SqliteDeadLetters:
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         where, values = conjunction(conditions(search, str), "?")
         rows = await self._searcher.rows(
-            f"{SELECT_DEAD_LETTER} WHERE {where} ORDER BY dead_letters.id DESC LIMIT ?",
+            f"{SQL.select_dead_letters} WHERE {where} ORDER BY dead_letters.id DESC LIMIT ?",
             (*values, search.limit),
         )
         return [decode_row(*row) for row in rows]
 
     async def dead_letter(self, dead_letter_id: int) -> DeadLetterRow | None:
         rows = await self._reader.rows(
-            f"{SELECT_DEAD_LETTER} WHERE dead_letters.id = ?", (dead_letter_id,)
+            f"{SQL.select_dead_letters} WHERE dead_letters.id = ?", (dead_letter_id,)
         )
         return decode_row(*rows[0]) if rows else None
 
@@ -55,6 +49,6 @@ def _close(
     connection: sqlite3.Connection, dead_letter_id: int, closed: tuple[Closed, float, str | None]
 ) -> int:
     try:
-        return connection.execute(CLOSE_DEAD_LETTER, (*closed, dead_letter_id)).rowcount
+        return connection.execute(SQL.close_dead_letter, (*closed, dead_letter_id)).rowcount
     except UNKNOWABLE:
         return 0

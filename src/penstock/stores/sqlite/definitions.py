@@ -12,29 +12,12 @@ from penstock.errors import NotFound
 from penstock.stores.base import WorkflowVersion, inline_hash
 from penstock.stores.handlers import decoded, encoded
 from penstock.stores.records import Weights, WorkflowRow
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 
-SELECT_VERSION = "SELECT name, version, content_hash, document, created_at FROM workflows"
-SELECT_LATEST = f"{SELECT_VERSION} WHERE name = ? AND NOT deleted ORDER BY version DESC LIMIT 1"
-SELECT_KNOWN = (
-    f"{SELECT_VERSION} WHERE name = ? AND (content_hash = ? AND NOT deleted OR content_hash = ?)"
-)
-INSERT_VERSION = """
-    INSERT INTO workflows (name, version, content_hash, created_at, deleted, document)
-    SELECT ?1, coalesce(max(version), 0) + 1, ?2, ?3, ?4, ?5 FROM workflows WHERE name = ?1
-"""
-SELECT_ROWS = """
-    SELECT rows.name, latest, versions, first_one.created_at, newest.created_at
-    FROM (
-      SELECT name, max(version) AS latest, min(version) AS first, count(*) AS versions
-      FROM workflows
-      WHERE NOT deleted AND name > ? GROUP BY name ORDER BY name LIMIT ?
-    ) AS rows
-    JOIN workflows AS newest ON newest.name = rows.name AND newest.version = latest
-    JOIN workflows AS first_one ON first_one.name = rows.name AND first_one.version = first
-    ORDER BY rows.name
-"""
+SQL = statements_beside(__file__)
+
 
 _weights_decoder = msgspec.json.Decoder(Weights)
 
@@ -49,7 +32,7 @@ class SqliteDefinitions:
     ) -> WorkflowVersion:
         self._writer.check_open()  # also if nothing is written: the caller relies on the answer
         rows = await self._reader.rows(
-            f"{SELECT_VERSION} WHERE name = ? AND content_hash = ? AND NOT deleted",
+            SQL.select_listed,
             (name, content_hash),
         )
         if rows:
@@ -63,7 +46,7 @@ class SqliteDefinitions:
         self, name: str, content_hash: str, document: bytes, now: float
     ) -> WorkflowVersion:
         rows = await self._reader.rows(
-            SELECT_KNOWN, (name, content_hash, inline_hash(content_hash))
+            SQL.select_known, (name, content_hash, inline_hash(content_hash))
         )
         if rows:
             return WorkflowVersion(*rows[0])
@@ -74,15 +57,14 @@ class SqliteDefinitions:
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowVersion | None:
         if version is None:
-            rows = await self._reader.rows(SELECT_LATEST, (name,))
+            rows = await self._reader.rows(SQL.select_latest, (name,))
         else:
-            statement = f"{SELECT_VERSION} WHERE name = ? AND version = ?"
-            rows = await self._reader.rows(statement, (name, version))
+            rows = await self._reader.rows(SQL.select_by_number, (name, version))
         return WorkflowVersion(*rows[0]) if rows else None
 
     async def workflows(self, after: str | None = None, limit: int = 50) -> list[WorkflowRow]:
         def read(connection: sqlite3.Connection) -> list[WorkflowRow]:
-            rows = connection.execute(SELECT_ROWS, (after or "", limit)).fetchall()
+            rows = connection.execute(SQL.select_workflows, (after or "", limit)).fetchall()
             workflows = [WorkflowRow(*row) for row in rows]
             for workflow in workflows:
                 workflow.aliases = _aliases(connection, workflow.name)
@@ -91,17 +73,13 @@ class SqliteDefinitions:
         return await self._reader.run(read)
 
     async def versions(self, name: str) -> list[WorkflowVersion]:
-        rows = await self._reader.rows(
-            f"{SELECT_VERSION} WHERE name = ? AND NOT deleted ORDER BY version DESC", (name,)
-        )
+        rows = await self._reader.rows(SQL.select_versions, (name,))
         return [WorkflowVersion(*row) for row in rows]
 
     async def delete_workflow(self, name: str) -> bool:
         def write(connection: sqlite3.Connection) -> bool:
-            connection.execute("DELETE FROM aliases WHERE name = ?", (name,))
-            done = connection.execute(
-                "UPDATE workflows SET deleted = 1 WHERE name = ? AND NOT deleted", (name,)
-            )
+            connection.execute(SQL.delete_aliases, (name,))
+            done = connection.execute(SQL.delete_versions, (name,))
             return done.rowcount > 0
 
         return bool(await self._writer.submit(write))
@@ -116,40 +94,33 @@ class SqliteDefinitions:
             for version in sorted(weights):
                 if not _exists(connection, name, version):
                     raise NotFound(f"there is no workflow {name}@{version} in this store")
-            connection.execute(
-                "INSERT OR REPLACE INTO aliases VALUES (?, ?, ?)", (name, alias, data)
-            )
+            connection.execute(SQL.put_alias, (name, alias, data))
 
         await self._writer.submit(write)
 
     async def remove_alias(self, name: str, alias: str) -> bool:
-        statement = "DELETE FROM aliases WHERE name = ? AND alias = ?"
         done = await self._writer.submit(
-            lambda connection: connection.execute(statement, (name, alias)).rowcount
+            lambda connection: connection.execute(SQL.delete_alias, (name, alias)).rowcount
         )
         return bool(done)
 
     async def remember_handlers(self, handlers: Mapping[str, HandlerDefaults]) -> None:
         rows = encoded(handlers)
         await self._writer.submit(
-            lambda connection: insert_many(connection, "INSERT OR REPLACE INTO handlers", rows)
+            lambda connection: insert_many(connection, SQL.put_handlers, rows)
         )
 
     async def known_handlers(self) -> dict[str, HandlerDefaults]:
-        return decoded(await self._reader.rows("SELECT name, defaults FROM handlers"))
+        return decoded(await self._reader.rows(SQL.select_handlers))
 
 
 def _put(
     connection: sqlite3.Connection, name: str, content_hash: str, document: bytes, now: float
 ) -> tuple[object]:
-    done = connection.execute(
-        "UPDATE workflows SET deleted = 0 WHERE name = ? AND content_hash = ?", (name, content_hash)
-    )
+    done = connection.execute(SQL.undelete_version, (name, content_hash))
     if not done.rowcount:
-        connection.execute(INSERT_VERSION, (name, content_hash, now, 0, document))
-    row: tuple[object] = connection.execute(
-        f"{SELECT_VERSION} WHERE name = ? AND content_hash = ?", (name, content_hash)
-    ).fetchone()
+        connection.execute(SQL.insert_version, (name, content_hash, now, 0, document))
+    row: tuple[object] = connection.execute(SQL.select_by_hash, (name, content_hash)).fetchone()
     return row
 
 
@@ -158,25 +129,22 @@ def _put_inline(
 ) -> tuple[object]:
     key = inline_hash(content_hash)
     row: tuple[object] | None = connection.execute(
-        SELECT_KNOWN, (name, content_hash, key)
+        SQL.select_known, (name, content_hash, key)
     ).fetchone()
     if row is None:
-        connection.execute(INSERT_VERSION, (name, key, now, 1, document))
-        row = connection.execute(SELECT_KNOWN, (name, content_hash, key)).fetchone()
+        connection.execute(SQL.insert_version, (name, key, now, 1, document))
+        row = connection.execute(SQL.select_known, (name, content_hash, key)).fetchone()
     assert row is not None  # noqa: S101 -- it was written just now
     return row
 
 
 def _exists(connection: sqlite3.Connection, name: str, version: int) -> bool:
-    statement = "SELECT 1 FROM workflows WHERE name = ? AND version = ? AND NOT deleted"
     try:
-        return connection.execute(statement, (name, version)).fetchone() is not None
+        return connection.execute(SQL.has_version, (name, version)).fetchone() is not None
     except UNKNOWABLE:
         return False
 
 
 def _aliases(connection: sqlite3.Connection, name: str) -> dict[str, Weights]:
-    rows = connection.execute(
-        "SELECT alias, weights FROM aliases WHERE name = ? ORDER BY alias", (name,)
-    ).fetchall()
+    rows = connection.execute(SQL.select_aliases, (name,)).fetchall()
     return {alias: _weights_decoder.decode(weights) for alias, weights in rows}

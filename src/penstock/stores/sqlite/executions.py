@@ -26,6 +26,7 @@ from penstock.stores.phases import Phase
 from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
 from penstock.stores.sql.conditions import NUMBER_MAX
 from penstock.stores.sql.intents import decode_intent, encode_rest
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite import searching
 from penstock.stores.sqlite.hot import IntentColumns, SqliteHotStore
 from penstock.stores.sqlite.intents import Row, record_intents
@@ -33,13 +34,9 @@ from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
 from penstock.stores.sqlite.writer import Writer
 
-PENDING = str(ExecutionState.PENDING)
-SELECT_INTENT = "SELECT n, phase, state, intent, rest, retry_of FROM executions WHERE id = ?"
+SQL = statements_beside(__file__)
 
-SELECT_FEED = """
-    SELECT changes.id, executions.id, change FROM changes CROSS JOIN executions USING (n)
-    WHERE changes.id > ? ORDER BY changes.id
-"""
+PENDING = str(ExecutionState.PENDING)
 
 
 class SqliteExecutions:
@@ -75,12 +72,8 @@ class SqliteExecutions:
 
     async def key_use(self, scope: str, key: str) -> KeyUse | None:
         self._writer.check_open()  # the caller relies on the execution that it gets
-        statement = """
-            SELECT execution_id, request_hash, created_at FROM idempotency
-            WHERE scope = ? AND key = ?
-        """
         try:
-            rows = await self._reader.rows(statement, (scope, key))
+            rows = await self._reader.rows(SQL.select_key_use, (scope, key))
         except UNKNOWABLE:
             return None
         return KeyUse(*rows[0]) if rows else None
@@ -107,7 +100,7 @@ class SqliteExecutions:
         self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]
     ) -> None:
         def write(connection: sqlite3.Connection) -> tuple[int, IntentColumns]:
-            row = _select(connection, SELECT_INTENT, execution_id)
+            row = _select(connection, SQL.select_intent, execution_id)
             n, phase, state, submitted, rest, retry_of = row or (0, None, None, b"", None, None)
             check_triggerable(execution_id, state, waits=phase == Phase.WAITING)
 
@@ -117,34 +110,26 @@ class SqliteExecutions:
             record.overrides.update(overrides)
             triggered = codec.encode(record)
             values = (str(Phase.STARTED), triggered, n)
-            connection.execute("UPDATE executions SET phase = ?, intent = ? WHERE n = ?", values)
+            connection.execute(SQL.trigger, values)
             return n, (triggered, rest, retry_of)
 
         n, intent = await self._writer.submit(write)
         self._hot.note_recorded(execution_id, n, intent)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
-        select = "SELECT n, phase, state, control_request FROM executions WHERE id = ?"
 
         def write(connection: sqlite3.Connection) -> None:
-            row = _select(connection, select, execution_id)
+            row = _select(connection, SQL.select_control, execution_id)
             n, phase, state, last_request = row or (0, None, None, None)
             waits = phase == Phase.WAITING
             check_controllable(execution_id, state, request, waits=waits, last_request=last_request)
             values = (request, str(Phase.STARTED), n)
-            connection.execute(
-                "UPDATE executions SET control_request = ?, phase = ? WHERE n = ?", values
-            )
+            connection.execute(SQL.request_control, values)
 
         await self._writer.submit(write)
 
     async def control_requests(self, partition: int) -> dict[str, ControlRequest]:  # noqa: ARG002
-        rows = await self._reader.rows(
-            """
-            SELECT id, control_request FROM executions
-            WHERE phase = 'started' AND control_request IS NOT NULL
-            """
-        )
+        rows = await self._reader.rows(SQL.select_control_requests)
         return dict(rows)
 
     async def started(self, partition: int) -> list[str]:  # noqa: ARG002
@@ -158,7 +143,7 @@ class SqliteExecutions:
         unbegun = self._hot.unbegun_intent(execution_id)
         if unbegun is not None:
             return decode_intent(*unbegun, waits=False)
-        rows = await self._reader.rows(SELECT_INTENT, (execution_id,))
+        rows = await self._reader.rows(SQL.select_intent, (execution_id,))
         if not rows:
             return None
         _, phase, _, *stored = rows[0]
@@ -188,7 +173,7 @@ class SqliteExecutions:
         return await self._reader.run(lambda connection: _read_commits(connection, after[0], limit))
 
     async def commits_end(self) -> FeedCursor:
-        rows = await self._reader.rows("SELECT coalesce(max(id), 0) FROM changes")
+        rows = await self._reader.rows(SQL.select_feed_end)
         return (int(rows[0][0]),)
 
 
@@ -210,11 +195,11 @@ def _history(
 
     A caller that follows a long execution asks for its last lines.
     """
-    row = _select(connection, "SELECT n FROM executions WHERE id = ?", execution_id)
+    row = _select(connection, SQL.select_number, execution_id)
     if row is None:
         return None
     parts: list[list[Transition]] = []
-    changes = connection.execute("SELECT change FROM changes WHERE n = ? ORDER BY id DESC", row)
+    changes = connection.execute(SQL.select_changes_backwards, row)
     for (change,) in changes:
         lines = history_of(change)
         parts.append([line for line in lines if line.seq > after])
@@ -225,7 +210,7 @@ def _history(
 
 def _read_commits(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedEntry]:
     feed_entries: list[FeedEntry] = []
-    rows = connection.execute(SELECT_FEED, (min(after, NUMBER_MAX),))
+    rows = connection.execute(SQL.select_feed, (min(after, NUMBER_MAX),))
     for position, execution_id, change in rows:
         lines = history_of(change)
         if lines:

@@ -20,9 +20,12 @@ from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.matching import label_text
 from penstock.stores.object_blobs import BlobsMovedToObjects
 from penstock.stores.sql.intents import decode_rest
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer
+
+SQL = statements_beside(__file__)
 
 EXECUTIONS_PER_STEP = 20
 CHANGES_PER_STEP = 200
@@ -89,9 +92,7 @@ class SqliteRetention:
 
         Younger ones may be inputs of tasks, which no record names.
         """
-        rows = await self._searcher.rows(
-            "SELECT min(created_at) FROM executions WHERE phase = 'started'"
-        )
+        rows = await self._searcher.rows(SQL.select_oldest_started)
         oldest_running = rows[0][0]
         if oldest_running is not None:
             before = min(before, oldest_running)
@@ -143,7 +144,7 @@ def forget(connection: sqlite3.Connection, before: float, numbers: Sequence[int]
     rows = connection.execute(f"{OLD} AND n IN ({marks})", {"before": before}).fetchall()
     for row in rows:
         delete_execution(connection, row)
-        connection.execute("INSERT INTO forgotten VALUES (?)", (row[0],))
+        connection.execute(SQL.insert_forgotten, (row[0],))
     return len(rows)
 
 
@@ -156,20 +157,18 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
     if labels_data is not None:
         labels = _labels_decoder.decode(labels_data)
         label_rows = [(key, label_text(value), n) for key, value in labels.items()]
-        connection.executemany(
-            "DELETE FROM labels WHERE key = ? AND value = ? AND n = ?", label_rows
-        )
+        connection.executemany(SQL.delete_label, label_rows)
     if rest_data is not None:
         rest = decode_rest(rest_data)
         connection.execute(
-            "DELETE FROM idempotency WHERE scope = ? AND key = ? AND execution_id = ?",
+            SQL.delete_key,
             (rest.key_scope, rest.idempotency_key, execution_id),
         )
-    dead_letters = connection.execute("SELECT id FROM dead_letters WHERE n = ?", (n,)).fetchall()
+    dead_letters = connection.execute(SQL.select_dead_letters, (n,)).fetchall()
     _delete_rows(connection, "dead_letters", "dead_letter", [row_id for (row_id,) in dead_letters])
-    connection.execute("DELETE FROM timers WHERE n = ?", (n,))
-    connection.execute("DELETE FROM reports WHERE n = ?", (n,))
-    connection.execute("DELETE FROM executions WHERE n = ?", (n,))
+    connection.execute(SQL.delete_timer, (n,))
+    connection.execute(SQL.delete_report, (n,))
+    connection.execute(SQL.delete_execution, (n,))
 
 
 def forget_changes(connection: sqlite3.Connection) -> bool:
@@ -177,7 +176,7 @@ def forget_changes(connection: sqlite3.Connection) -> bool:
     chosen: list[int] = []
     size = 0
     rows = connection.execute(
-        "SELECT id, length(change) FROM forgotten CROSS JOIN changes USING (n) LIMIT ?",
+        SQL.select_forgotten_changes,
         (CHANGES_PER_STEP,),
     )
     for number, length in rows.fetchall():
@@ -187,7 +186,7 @@ def forget_changes(connection: sqlite3.Connection) -> bool:
             break
     _delete_rows(connection, "changes", "change", chosen)
     if not chosen:
-        connection.execute("DELETE FROM forgotten")
+        connection.execute(SQL.delete_forgotten)
     return bool(chosen)
 
 

@@ -27,10 +27,13 @@ from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.matching import last_category
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.claims import Claims
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 from penstock.stores.task_keys import Key, key_of
+
+SQL = statements_beside(__file__)
 
 FEW_EXECUTIONS = 4
 RECENT_COMMITS = 16
@@ -305,26 +308,24 @@ class _Updates:
 def _write(
     connection: sqlite3.Connection, rows: list[tuple[int, bytes]], updates: _Updates
 ) -> None:
-    insert_many(connection, "INSERT INTO changes (n, change)", rows)
+    insert_many(connection, SQL.insert_changes, rows)
     _write_begun(connection, updates.begun)
     _write_ended(connection, updates.ended)
 
     for state in updates.states:
-        connection.execute("UPDATE executions SET state = ? WHERE n = ?", state)
+        connection.execute(SQL.set_state, state)
     for n, wake_at in updates.timers:
         if wake_at is None:
-            connection.execute("DELETE FROM timers WHERE n = ?", (n,))
+            connection.execute(SQL.delete_timer, (n,))
         else:
-            connection.execute(
-                "INSERT OR REPLACE INTO timers (n, wake_at) VALUES (?, ?)", (n, wake_at)
-            )
+            connection.execute(SQL.put_timer, (n, wake_at))
 
     insert_many(
         connection,
-        "INSERT INTO dead_letters (n, handler, category, dead_letter)",
+        SQL.insert_dead_letters,
         updates.dead_letters,
     )
-    insert_many(connection, "INSERT OR REPLACE INTO reports (n, report)", updates.reports)
+    insert_many(connection, SQL.put_reports, updates.reports)
 
 
 def _write_begun(connection: sqlite3.Connection, numbers: list[int]) -> None:

@@ -12,15 +12,14 @@ from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import Key, KeyUse
 from penstock.stores.matching import label_text
 from penstock.stores.records import AuditLine
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.audit_log import write_lines
 from penstock.stores.sqlite.numbers import write_lead
 from penstock.stores.sqlite.writer import insert_many
 
+SQL = statements_beside(__file__)
+
 Row = tuple[int, str, str, int, str, str, float, str | None, bytes | None, bytes, bytes | None]
-NEW_EXECUTIONS = """
-    INSERT INTO executions
-    (n, id, workflow, version, phase, state, created_at, retry_of, labels, intent, rest)
-"""
 
 
 def record_intents(
@@ -47,8 +46,8 @@ def record_intents(
     else:
         ids = [row[1] for row in rows]
 
-    insert_many(connection, NEW_EXECUTIONS, new_rows)
-    insert_many(connection, "INSERT INTO labels (key, value, n)", _labels(intents, rows, ids))
+    insert_many(connection, SQL.insert_executions, new_rows)
+    insert_many(connection, SQL.insert_labels, _labels(intents, rows, ids))
     if audit:
         write_lines(connection, [audit[row[1]] for row in new_rows if row[1] in audit])
     if lead is not None:
@@ -78,7 +77,7 @@ def _resolve_keys(
     new_uses = [(*key, *use) for key, use in uses.items() if use is not stored.get(key)]
     insert_many(
         connection,
-        "INSERT OR REPLACE INTO idempotency (scope, key, execution_id, request_hash, created_at)",
+        SQL.put_keys,
         new_uses,
     )
     return ids

@@ -11,7 +11,10 @@ from __future__ import annotations
 import sqlite3
 from math import ceil, floor
 
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.reader import Reader
+
+SQL = statements_beside(__file__)
 
 PER_SECOND = 10_000
 LEAD_SECONDS = 60.0
@@ -21,8 +24,8 @@ SECONDS_MAX = 1e14
 
 class Numbers:
     def __init__(self, reader: Reader) -> None:
-        self._last: int = reader.rows_now("SELECT coalesce(max(n), 0) FROM executions")[0][0]
-        rows = reader.rows_now("SELECT value FROM meta WHERE key = 'lead_seconds'")
+        self._last: int = reader.rows_now(SQL.select_last)[0][0]
+        rows = reader.rows_now(SQL.select_lead)
         self._stored = self._lead = float(rows[0][0]) if rows else LEAD_SECONDS
 
     def next(self, created_at: float) -> int:
@@ -59,7 +62,7 @@ def first_since(since: float) -> int:
 
 
 def write_lead(connection: sqlite3.Connection, lead: float) -> None:
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('lead_seconds', ?)", (repr(lead),))
+    connection.execute(SQL.put_lead, (repr(lead),))
 
 
 def _clamp(seconds: float) -> float:

@@ -12,7 +12,10 @@ from typing import Any, TypeVar
 
 from penstock.stores import codec
 from penstock.stores.base import Stored
+from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite.writer import connect
+
+SQL = statements_beside(__file__)
 
 Answer = TypeVar("Answer")
 
@@ -42,18 +45,16 @@ class Reader:
                 return []
 
     def timers(self) -> list[tuple[str, float]]:
-        return self.rows_now("SELECT id, wake_at FROM timers JOIN executions USING (n)")
+        return self.rows_now(SQL.select_timers)
 
     async def started(self) -> list[str]:
         """Executions that should run and haven't ended."""
-        rows = await self.rows("SELECT id FROM executions WHERE phase = 'started' ORDER BY n")
+        rows = await self.rows(SQL.select_started)
         return [execution_id for (execution_id,) in rows]
 
     async def begun(self) -> list[str]:
         """Executions that have begun and haven't ended."""
-        rows = await self.rows(
-            "SELECT id FROM executions WHERE phase = 'started' AND state <> 'PENDING' ORDER BY n"
-        )
+        rows = await self.rows(SQL.select_begun)
         return [execution_id for (execution_id,) in rows]
 
     async def executions(self, execution_ids: Collection[str]) -> dict[str, tuple[Stored, int]]:
@@ -69,12 +70,12 @@ class Reader:
         return executions
 
     def _load(self, execution_id: str) -> tuple[Stored, int] | None:
-        rows = self.rows_now("SELECT n, intent FROM executions WHERE id = ?", (execution_id,))
+        rows = self.rows_now(SQL.select_execution, (execution_id,))
         if not rows:
             return None
         n, intent = rows[0]
         record = codec.decode_record(intent)
-        change_rows = self.rows_now("SELECT change FROM changes WHERE n = ? ORDER BY id", (n,))
+        change_rows = self.rows_now(SQL.select_changes, (n,))
         changes = [codec.decode_change(data) for (data,) in change_rows]
         return codec.fold(record, changes), n
 

@@ -40,7 +40,8 @@ CREATE TABLE IF NOT EXISTS aliases (
 
 CREATE TABLE IF NOT EXISTS executions (
   n INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, workflow TEXT NOT NULL, version INTEGER NOT NULL, phase TEXT NOT NULL,
-  state TEXT NOT NULL, created_at REAL NOT NULL, ended_at REAL, control_request TEXT, retry_of TEXT, labels BLOB, intent BLOB NOT NULL, rest BLOB
+  state TEXT NOT NULL, created_at REAL NOT NULL, ended_at REAL, control_request TEXT, retry_of TEXT, labels BLOB,
+  intent BLOB NOT NULL, rest BLOB
 );
 CREATE INDEX IF NOT EXISTS by_state ON executions (phase, state);
 CREATE INDEX IF NOT EXISTS by_workflow ON executions (workflow, state, n, version)

@@ -12,6 +12,9 @@ from penstock.stores.partial import record_of
 from penstock.stores.records import ExecutionRow, Search
 from penstock.stores.sql.conditions import Condition, conjunction
 from penstock.stores.sql.searching import SearchDialect, index_ranges, row_conditions
+from penstock.stores.sql.statements import statements_beside
+
+SQL = statements_beside(__file__)
 
 DIALECT = SearchDialect(
     by_state="executions INDEXED BY by_state",
@@ -22,19 +25,6 @@ DIALECT = SearchDialect(
     label_values=lambda key, value: (key, value),
     has_text="(instr(lower(id), ?) OR instr(lower(workflow), ?))",
 )
-SELECT_ROW = """
-    SELECT n, id, workflow, version, state, created_at, ended_at, labels, retry_of,
-      CASE WHEN ended_at IS NULL
-      THEN (
-        SELECT change FROM changes WHERE changes.n = executions.n
-        ORDER BY changes.id LIMIT 1
-      )
-      ELSE (
-        SELECT change FROM changes WHERE changes.n = executions.n
-        ORDER BY changes.id DESC LIMIT 1
-      ) END
-    FROM executions WHERE n = ?
-"""
 
 
 def find(
@@ -53,7 +43,7 @@ def find(
     numbers.sort(reverse=True)
     rows: list[ExecutionRow] = []
     for n in numbers[: search.limit]:
-        columns = connection.execute(SELECT_ROW, (n,)).fetchone()
+        columns = connection.execute(SQL.select_row, (n,)).fetchone()
         rows.append(_decode_row(columns))
     return rows
 

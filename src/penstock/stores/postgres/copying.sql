@@ -1,0 +1,78 @@
+-- Copies from the hot store. Arguments are arrays of the same length: one item for each execution.
+
+-- lock_partition --
+-- Locks a partition. Argument: its number. Result: commit number, term.
+-- Locked first: another process that copies for this partition waits here, and not in the middle.
+SELECT commit_number, term FROM partitions WHERE number = %s FOR UPDATE
+
+-- raise_number --
+-- Raises the numbers of a partition. Arguments: partition, number (of the commit), generation.
+-- Generations too: after an older backup of this database was restored, the hot store has later ones than it knows.
+UPDATE partitions SET commit_number = greatest(commit_number, %(number)s),
+  generation = greatest(generation, %(generation)s)
+WHERE number = %(partition)s
+
+-- update_rows --
+-- Writes summaries. Arguments: id, phase, state, started_at, ended_at, error, error_node, generation, revision.
+-- Result: the number of rows that were older and hadn't ended.
+-- Not `phase IN (…)`: where nearly all executions have ended, the planner would read all that haven't from the index
+-- by_state, for each batch again. So it has only the ids to go by.
+UPDATE executions SET
+  phase = copy.phase, state = copy.state,
+  started_at = copy.started_at, ended_at = copy.ended_at,
+  error = copy.error, error_node = copy.error_node,
+  generation = copy.generation, revision = copy.revision
+FROM unnest(
+  %b::text[], %b::text[], %b::text[], %b::float8[], %b::float8[],
+  %b::bytea[], %b::text[], %b::int4[], %b::int8[]
+) AS copy (id, phase, state, started_at, ended_at, error, error_node, generation, revision)
+WHERE executions.id = copy.id AND executions.phase <> 'ended'
+  AND (executions.generation, executions.revision) < (copy.generation, copy.revision)
+
+-- put_archives --
+-- Writes changes. Arguments: id, generation, revision, changes.
+-- Of an execution that has ended, only the changes up to that end.
+INSERT INTO archives AS old (n, generation, revision, changes)
+SELECT n, copy.generation, copy.revision, copy.changes
+FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::bytea[])
+  AS copy (id, generation, revision, changes)
+JOIN executions ON executions.id = copy.id AND executions.generation = copy.generation
+  AND (executions.phase <> 'ended' OR executions.revision = copy.revision)
+ON CONFLICT (n) DO UPDATE
+  SET generation = excluded.generation, revision = excluded.revision, changes = excluded.changes
+  WHERE (old.generation, old.revision) < (excluded.generation, excluded.revision)
+
+-- put_reports --
+-- Writes reports. Arguments: id, report.
+INSERT INTO reports (n, report) SELECT n, new.report::jsonb
+FROM unnest(%b::text[], %b::text[]) AS new (id, report) JOIN executions USING (id)
+ON CONFLICT (n) DO UPDATE SET report = excluded.report
+
+-- put_dead_letters --
+-- Writes dead letters that aren't there. Arguments: execution id, mark, handler, category, dead letter.
+-- The execution may have been retried before the dead letter arrived: then it is closed already.
+INSERT INTO dead_letters
+  (n, mark, handler, category, dead_letter, closed, closed_at, retried_as)
+SELECT n, new.mark, new.handler, new.category, new.dead_letter,
+  retry.how, retry.created_at, retry.id
+FROM unnest(%b::text[], %b::bytea[], %b::text[], %b::text[], %b::bytea[]) WITH ORDINALITY
+  AS new (id, mark, handler, category, dead_letter, ordinal)
+JOIN executions USING (id)
+LEFT JOIN LATERAL (
+  SELECT 'retried' AS how, created_at, id FROM executions
+  WHERE retry_of = new.id ORDER BY n LIMIT 1
+) AS retry ON true
+WHERE NOT EXISTS (SELECT 1 FROM dead_letters WHERE dead_letters.mark = new.mark)
+ORDER BY ordinal ON CONFLICT DO NOTHING
+
+-- select_without_row --
+-- Executions that have no row. Argument: id. Result: id.
+SELECT given.id FROM unnest(%b::text[]) AS given (id)
+WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.id = given.id)
+
+-- select_unfinished --
+-- Executions that should run and haven't ended. Arguments, no arrays: partition, the id to begin behind, limit.
+-- Result: id, generation, changes of the last checkpoint or null.
+SELECT id, greatest(executions.generation, 1), changes
+FROM executions LEFT JOIN archives USING (n)
+WHERE partition = %s AND phase = 'started' AND id > %s ORDER BY id LIMIT %s
