@@ -26,6 +26,7 @@ from penstock.orchestrator.plans import Plans
 from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, ScaledFleet
 from penstock.stores.memory import MemoryStores
+from penstock.views.fleet import Orchestrator
 from tests.api.asgi import Answer, call
 from tests.waiting import until
 
@@ -89,7 +90,7 @@ class Away:
 class Nobody:
     """A fleet of which nobody is there."""
 
-    async def workers(self) -> list[dict[str, Any]]:
+    async def workers(self) -> list[Any]:
         return []
 
     orchestrators = queues = workers
@@ -369,8 +370,8 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
 
         stores.queue.worker_details, stores.hot.orchestrator_details = workers, orchestrators
         fleet = ScaledFleet(stores)
-        assert [worker["worker_id"] for worker in await fleet.workers()] == ["alive", "slow"]
-        assert await fleet.orchestrators() == [{"name": "one", "partitions": [0, 3]}]
+        assert [worker.worker_id for worker in await fleet.workers()] == ["alive", "slow"]
+        assert await fleet.orchestrators() == [Orchestrator(name="one", partitions=[0, 3])]
         assert await fleet.queues() == []
 
     asyncio.run(scenario())

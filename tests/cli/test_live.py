@@ -13,7 +13,7 @@ from penstock.definition.plan import compile_document
 from penstock.engine.commands import AttemptFailure, NodeRun
 from penstock.engine.events import TaskError
 from penstock.engine.states import NodeState
-from penstock.views.executions import time_text
+from penstock.views.times import time_text
 from tests.cli.commands import chain, nodes
 
 START = 1_700_000_000.0

@@ -124,7 +124,7 @@ def _with_keys(
 
 
 def _key_view(key: ApiKey) -> dict[str, Any]:
-    from penstock.views.executions import time_text
+    from penstock.views.times import time_text
 
     return {
         "id": key.id,

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any, Protocol, cast
+
+import msgspec
 
 from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import DEAD_SECONDS, dead_after
-from penstock.service.waiting import Untaken, Waiting
+from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
-from penstock.views.executions import time_text
+from penstock.views import fleet as views
+from penstock.views.times import time_text
 from penstock.worker.runtime import Worker
-
-TASKS_MAX = 100
-"""Tasks that are shown of one worker, in a list of workers."""
 
 
 class Fleet(Protocol):
     """Workers, orchestrators and queues, for the API."""
 
-    async def workers(self) -> list[dict[str, Any]]: ...
-    async def orchestrators(self) -> list[dict[str, Any]]: ...
-    async def queues(self) -> list[dict[str, Any]]: ...
+    async def workers(self) -> list[views.Worker]: ...
+    async def orchestrators(self) -> list[views.Orchestrator]: ...
+    async def queues(self) -> list[views.Queue]: ...
 
     async def inbox(self) -> int:
         """The events in all inboxes that aren't committed yet, counted."""
@@ -37,28 +36,27 @@ class EmbeddedFleet:
         self._worker = worker
         self._orchestrator = orchestrator
 
-    async def workers(self) -> list[dict[str, Any]]:
+    async def workers(self) -> list[views.Worker]:
         heartbeats: Mapping[str, int] = await self._stores.queue.workers()
         worker = self._worker
-        view = {
-            "worker_id": worker.worker_id,
-            "queues": sorted(worker.queues),
-            "running": worker.running,
-            "handlers": sorted(worker.registry.names),
-            "heartbeats": heartbeats.get(worker.worker_id, 0),
-            "started_at": time_text(worker.started_at),
-            "tasks": _task_views(worker.claimed()),
-        }
+        view = views.Worker(
+            worker_id=worker.worker_id,
+            queues=sorted(worker.queues),
+            handlers=sorted(worker.registry.names),
+            running=worker.running,
+            heartbeats=heartbeats.get(worker.worker_id, 0),
+            started_at=time_text(worker.started_at),
+            tasks=views.tasks_view(worker.claimed()),
+        )
         return [view]
 
-    async def orchestrators(self) -> list[dict[str, Any]]:
-        view = {
-            "name": self._orchestrator.name,
-            "partitions": sorted(self._orchestrator.owned),
-        }
+    async def orchestrators(self) -> list[views.Orchestrator]:
+        view = views.Orchestrator(
+            name=self._orchestrator.name, partitions=sorted(self._orchestrator.owned)
+        )
         return [view]
 
-    async def queues(self) -> list[dict[str, Any]]:
+    async def queues(self) -> list[views.Queue]:
         return await _queue_views(self._stores)
 
     async def inbox(self) -> int:
@@ -94,33 +92,38 @@ class ScaledFleet:
         self._stores = stores
         self._dead_seconds = dead_seconds
 
-    async def workers(self) -> list[dict[str, Any]]:
+    async def workers(self) -> list[views.Worker]:
         """The live workers.
 
         A worker that has been silent for so long that the reaper takes its tasks is left out.
         """
         queue = cast("FleetQueue", self._stores.queue)
-        views: list[dict[str, Any]] = []
-        for details in await queue.worker_details(TASKS_MAX):
-            heartbeat_seconds = details.pop("heartbeat_seconds", None) or 0.0
+        workers: list[views.Worker] = []
+        for details in await queue.worker_details(views.TASKS_MAX):
+            heartbeat_seconds = details.get("heartbeat_seconds") or 0.0
             dead_seconds = dead_after(self._dead_seconds, heartbeat_seconds)
             if details["seconds_since_heartbeat"] >= dead_seconds:
                 continue
 
             handlers = details.get("handlers")
-            view = {
-                **details,
-                "handlers": None if handlers is None else sorted(handlers),
-                "started_at": time_text(details["started_at"]),
-                "tasks": _task_views(details["tasks"]),
-            }
-            views.append(view)
-        return views
+            worker = views.Worker(
+                worker_id=details["worker_id"],
+                queues=details["queues"],
+                handlers=None if handlers is None else sorted(handlers),
+                running=details["running"],
+                heartbeats=details["heartbeats"],
+                seconds_since_heartbeat=details["seconds_since_heartbeat"],
+                started_at=time_text(details["started_at"]),
+                tasks=views.tasks_view(details["tasks"]),
+            )
+            workers.append(worker)
+        return workers
 
-    async def orchestrators(self) -> list[dict[str, Any]]:
-        return await cast("FleetHotStore", self._stores.hot).orchestrator_details()
+    async def orchestrators(self) -> list[views.Orchestrator]:
+        hot = cast("FleetHotStore", self._stores.hot)
+        return msgspec.convert(await hot.orchestrator_details(), list[views.Orchestrator])
 
-    async def queues(self) -> list[dict[str, Any]]:
+    async def queues(self) -> list[views.Queue]:
         return await _queue_views(self._stores, self._dead_seconds)
 
     async def inbox(self) -> int:
@@ -131,42 +134,26 @@ class ScaledFleet:
         return await cast("FleetHotStore", self._stores.hot).inbox_length()
 
 
-async def _queue_views(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[dict[str, Any]]:
+async def _queue_views(stores: Stores, dead_seconds: float = DEAD_SECONDS) -> list[views.Queue]:
     depths = await stores.queue.depths()
     waits = Waiting(stores, dead_seconds)
     offers = await waits.offers()
 
-    untaken_by_queue: dict[str, Untaken] = {}
+    untaken_by_queue: dict[str, views.UntakenTasks] = {}
     """The first entry of each queue."""
     for untaken in await waits.untaken():
         untaken_by_queue.setdefault(untaken.queue, untaken)
 
-    views: list[dict[str, Any]] = []
+    queues: list[views.Queue] = []
     for name, (waiting, running) in sorted(depths.items()):
         wait = untaken_by_queue.get(name)
-        view = {
-            "queue": name,
-            "waiting": waiting,
-            "running": running,
-            "workers": sum(name in offer.queues for offer in offers),
-            "reason": wait.reason if wait else None,
-            "reason_text": wait.text if wait else None,
-        }
-        views.append(view)
-    return views
-
-
-def _task_views(claimed: Iterable[tuple[Any, float | None]]) -> list[dict[str, Any]]:
-    """The views of claimed tasks, each with the seconds since it was claimed."""
-    return [
-        {
-            "execution_id": task.execution_id,
-            "node_id": task.node_id,
-            "attempt": task.attempt,
-            "handler": task.handler,
-            "queue": task.queue,
-            "workflow": task.workflow,
-            "seconds": None if seconds is None else round(seconds, 3),
-        }
-        for task, seconds in islice(claimed, TASKS_MAX)
-    ]
+        queue = views.Queue(
+            queue=name,
+            waiting=waiting,
+            running=running,
+            workers=sum(name in offer.queues for offer in offers),
+            reason=wait.reason if wait else None,
+            reason_text=wait.text if wait else None,
+        )
+        queues.append(queue)
+    return queues
