@@ -287,6 +287,9 @@ async def _wait_for_disconnect(receive: Receive) -> None:
             return
 
 
+_encoder = msgspec.json.Encoder()
+
+
 def encode(batch: Batch) -> bytes:
     """A batch as Server-Sent Events, encoded once for all readers."""
     if batch.encoded is None:
@@ -309,7 +312,7 @@ def _events(feed_lines: Sequence[FeedLine]) -> bytes:
     texts: list[bytes] = []
     for feed_line in feed_lines:
         event_id = feed_line.id.encode()
-        data = msgspec.json.encode(live_event(feed_line.line, feed_line.execution_id))
+        data = _encoder.encode(live_event(feed_line.line, feed_line.execution_id))
         texts.append(b"id: %b\nevent: transition\ndata: %b\n\n" % (event_id, data))
     return b"".join(texts)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType, structs
+from msgspec import UNSET, Meta, UnsetType
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
@@ -64,7 +64,7 @@ class Results(msgspec.Struct, kw_only=True):
     error: Error | None = None
 
 
-class HistoryItem(msgspec.Struct, kw_only=True):
+class HistoryItem(msgspec.Struct):
     seq: int
     at: str
     node_id: str | None
@@ -78,6 +78,9 @@ class LiveEvent(HistoryItem, kw_only=True):
     """A history line in a stream of events."""
 
     execution_id: str
+
+
+LineView = TypeVar("LineView", bound=HistoryItem)
 
 
 class LogItem(msgspec.Struct, kw_only=True):
@@ -171,16 +174,21 @@ def history_view(history: Iterable[Transition]) -> list[HistoryItem]:
 
 
 def history_item(line: Transition) -> HistoryItem:
-    return HistoryItem(
-        seq=line.seq,
-        at=time_text(line.at),
-        node_id=line.node_id or None,
-        before=str(line.before),
-        after=str(line.after),
-        attempt=line.attempt,
-        reason=line.reason,
-    )
+    return _line_view(HistoryItem, line)
 
 
 def live_event(line: Transition, execution_id: str) -> LiveEvent:
-    return LiveEvent(**structs.asdict(history_item(line)), execution_id=execution_id)
+    return _line_view(LiveEvent, line, execution_id=execution_id)
+
+
+def _line_view(view: Callable[..., LineView], line: Transition, **more: str) -> LineView:
+    return view(
+        line.seq,
+        time_text(line.at),
+        line.node_id or None,
+        str(line.before),
+        str(line.after),
+        line.attempt,
+        line.reason,
+        **more,
+    )

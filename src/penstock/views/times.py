@@ -13,7 +13,9 @@ def time_text(at: float | None) -> str | None: ...
 def time_text(at: float | None) -> str | None:
     if at is None:
         return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    # positional: of an execution's view, most time is spent here, and names cost a tenth of it
+    text = datetime.fromtimestamp(at, UTC).isoformat("T", "milliseconds")
+    return text.removesuffix("+00:00") + "Z"
 
 
 @overload
