@@ -14,7 +14,7 @@ The parts, from the edges to what everything stands on; none imports one above i
 - `service`: the use cases, without HTTP.
 - `orchestrator`: the loop around the core.
 - `worker`: runs handlers.
-- `views`: what users see of executions, and their `Result`. Pure.
+- `views`: what users see, as typed structs made from records. Pure.
 - `sandbox`: evaluates user-given text in processes with limits.
 - `stores`: where facts live.
 - `engine`: what happens next. Pure.

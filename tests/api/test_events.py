@@ -12,6 +12,7 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import msgspec
 import pytest
 
 import penstock
@@ -91,7 +92,7 @@ def test_an_execution_is_followed_from_its_first_line_to_its_end() -> None:
             rest = [event async for event in events]
         history = history_view(await chronicle.stores.cold.executions.history("a") or [])
         assert [event["data"] for event in [*first, *rest[:-1]]] == [
-            {**line, "execution_id": "a"} for line in history
+            {**msgspec.to_builtins(line), "execution_id": "a"} for line in history
         ]
         assert [event["id"] for event in [*first, *rest[:-1]]] == ["1", "2", "3", "4"]
         assert rest[-1] == {

@@ -28,6 +28,7 @@ from penstock.stores.base import Offer
 from penstock.stores.fleet import OrchestratorDetails, WorkerDetails
 from penstock.stores.memory import MemoryStores
 from penstock.stores.plan_cache import PlanCache
+from penstock.views.fleet import Orchestrator
 from tests.api.asgi import Answer, call
 from tests.waiting import until
 
@@ -91,7 +92,7 @@ class Away:
 class Nobody:
     """A fleet of which nobody is there."""
 
-    async def workers(self) -> list[dict[str, Any]]:
+    async def workers(self) -> list[Any]:
         return []
 
     orchestrators = queues = workers
@@ -375,8 +376,8 @@ def test_a_fleet_elsewhere_is_listed_without_those_that_died() -> None:
         stores: Any = MemoryStores(lambda: 1000.0)
         stores.fleet = FleetElsewhere()
         fleet = ScaledFleet(stores, Settings().worker_dead_seconds)
-        assert [worker["worker_id"] for worker in await fleet.workers()] == ["alive", "slow"]
-        assert await fleet.orchestrators() == [{"name": "one", "partitions": [0, 3], "pid": 7}]
+        assert [worker.worker_id for worker in await fleet.workers()] == ["alive", "slow"]
+        assert await fleet.orchestrators() == [Orchestrator(name="one", partitions=[0, 3], pid=7)]
         assert await fleet.inbox() == 5
         assert await fleet.queues() == []
 

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from penstock.cli.ending import FailedNode
 from penstock.cli.live import LiveScreen
 from penstock.cli.progress import Progress, choose_rows
 from penstock.definition.plan import compile_document
-from penstock.engine.commands import AttemptFailure, NodeRun
-from penstock.engine.events import TaskError
-from penstock.engine.states import NodeState
-from penstock.views.executions import time_text
+from penstock.views.errors import Attempt, Error
+from penstock.views.times import time_text
 from tests.cli.commands import chain, nodes
 
 START = 1_700_000_000.0
@@ -31,8 +30,10 @@ class Story:
         self, at: float, node: str | None, state: str, attempt: int = 0, reason: str | None = None
     ) -> None:
         event = {
+            "seq": 1,
             "at": time_text(START + at),
             "node_id": node,
+            "from": "PENDING",
             "to": state,
             "attempt": attempt,
             "reason": reason,
@@ -88,18 +89,14 @@ def story() -> Story:
     tale.happens(0.6, "broken", "FAILED", 1, "handler")
     tale.happens(0.6, "letter", "SKIPPED", 0, "condition_false")
     message = "GET https://api.example.com/a/very/long/address/that/goes/on answered 503"
-    tale.progress.learn(
-        {
-            "flaky": run_of("flaky", NodeState.RETRYING, message, START + 2.5),
-            "broken": run_of("broken", NodeState.FAILED, "broken [red]beyond[/red] repair", None),
-        }
-    )
+    tale.progress.learn("flaky", failed(message, START + 2.5))
+    tale.progress.learn("broken", failed("broken [red]beyond[/red] repair", None))
     return tale
 
 
-def run_of(name: str, state: NodeState, message: str, due_at: float | None) -> NodeRun:
-    failure = AttemptFailure(1, START, TaskError("handler", message))
-    return NodeRun(name, state, attempt=1, due_at=due_at, failures=[failure])
+def failed(message: str, due_at: float | None) -> FailedNode:
+    failure = Attempt(attempt=1, at=time_text(START), error=Error("handler", message))
+    return FailedNode(1, [failure], due_at=due_at)
 
 
 def test_80_columns(story: Story):

@@ -1,11 +1,12 @@
-"""Problem documents become exceptions."""
+"""Problem documents become exceptions, and an execution's JSON a result."""
 
 import json
 
 import pytest
 
 from penstock import errors
-from penstock.client.answers import RemoteResult, error_from
+from penstock.client.answers import error_from
+from penstock.views.result import Result
 
 
 def problem(status: int, code: str, **fields: object) -> bytes:
@@ -84,7 +85,7 @@ def test_a_result_has_the_properties_of_the_engines_result():
         "error": None,
         "nodes": nodes,
     }
-    result = RemoteResult(view)
+    result = Result.of_answer(view)
     assert isinstance(result, errors.PenstockError) is False
     assert (result.completed, result.output, result.outputs, result.input) == (
         True,

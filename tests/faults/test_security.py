@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
 from tests.acceptance import works
@@ -143,7 +144,7 @@ async def _refused(client: Client, urls: list[str]) -> int:
     ]
     (name,) = await client.submit({"name": "calls", "on_failure": "continue", "nodes": nodes})
     await client.until_ended(name)
-    view = await client.service.executions.view(name)
+    view = msgspec.to_builtins(await client.service.executions.view(name))
     for number, url in enumerate(urls):
         node = view["nodes"][f"n{number}"]
         assert node["state"] == "FAILED", url

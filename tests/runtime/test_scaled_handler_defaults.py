@@ -15,6 +15,7 @@ from penstock.config import Settings
 from penstock.errors import InvalidWorkflow
 from penstock.runtime import open_scaled, run_orchestrator, run_worker, service_over
 from penstock.service.submissions import StartRequest
+from penstock.views.executions import Execution
 from tests.servers import database_url, redis_url
 from tests.waiting import until
 
@@ -63,7 +64,7 @@ class Site:
         workflow = {"name": name, "nodes": [{"id": "a", "handler": name}]}
         return (await self.service.submissions.submit(StartRequest(workflow=workflow))).execution_id
 
-    async def end(self, execution_id: str) -> dict[str, Any]:
+    async def end(self, execution_id: str) -> Execution:
         ended = await self.service.executions.end(execution_id, seconds=20)
         assert ended is not None, "it hasn't ended"
         return await self.service.executions.view(execution_id)
@@ -106,10 +107,11 @@ def test_its_queue_retries_and_time_out_count_where_nobody_has_imported_it() -> 
         # under its name nobody would take the task
         async with site.worker(registry, {"gpu"}):
             failed = await site.start("shaky")
-            assert (await site.end(failed))["state"] == "FAILED"
+            assert (await site.end(failed)).state == "FAILED"
             assert calls == {failed: 6}
-            error = (await site.end(await site.start("slow")))["error"]
-            assert error["category"] == "timeout"
+            error = (await site.end(await site.start("slow"))).error
+            assert error is not None
+            assert error.category == "timeout"
 
     on_site(scenario)
 

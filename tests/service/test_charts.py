@@ -15,6 +15,7 @@ from penstock.service import charts
 from penstock.service.node_times import NodeTimes
 from penstock.stores.base import Stored
 from penstock.stores.records import CountRow, Window
+from penstock.views.statistics import Bucket, NodeStats, StateCounts, WorkflowCounts
 
 WINDOW = Window(since=960.0, bucket_seconds=60.0, buckets=3)
 
@@ -38,11 +39,11 @@ def test_a_few_wide_buckets_end_now() -> None:
 def test_totals_and_series_have_every_state_and_every_bucket() -> None:
     rows = [row("a", "COMPLETED", 0, 2), row("b", "COMPLETED", 0, 3), row("a", "FAILED", 2, 1)]
     zero = dict.fromkeys(["PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED"], 0)
-    assert charts.totals(rows) == {**zero, "COMPLETED": 5, "FAILED": 1}
+    assert charts.totals(rows) == StateCounts(**{**zero, "COMPLETED": 5, "FAILED": 1})
     assert charts.series(rows, WINDOW) == [
-        {"at": "1970-01-01T00:16:00.000Z", **zero, "COMPLETED": 5},
-        {"at": "1970-01-01T00:17:00.000Z", **zero},
-        {"at": "1970-01-01T00:18:00.000Z", **zero, "FAILED": 1},
+        Bucket(at="1970-01-01T00:16:00.000Z", **{**zero, "COMPLETED": 5}),
+        Bucket(at="1970-01-01T00:17:00.000Z", **zero),
+        Bucket(at="1970-01-01T00:18:00.000Z", **{**zero, "FAILED": 1}),
     ]
 
 
@@ -59,30 +60,30 @@ def test_workflows_that_fail_most_often_come_first_then_those_that_are_started_m
         row("worse", "FAILED", 2, 1),
     ]
     workflows = charts.workflows(rows)
-    assert [workflow["workflow"] for workflow in workflows] == [
+    assert [workflow.workflow for workflow in workflows] == [
         "worse",
         "bad",
         "busy",
         "new",
         "fine",
     ]
-    assert workflows[1] == {
-        "workflow": "bad",
-        "total": 13,
-        "completed": 2,
-        "failed": 1,
-        "cancelled": 9,
-        "active": 1,
-        "failure_rate": pytest.approx(1 / 3, abs=1e-6),
-    }
-    assert workflows[3]["failure_rate"] == 0.0
+    assert workflows[1] == WorkflowCounts(
+        workflow="bad",
+        total=13,
+        completed=2,
+        failed=1,
+        cancelled=9,
+        active=1,
+        failure_rate=0.333333,
+    )
+    assert workflows[3].failure_rate == 0.0
 
 
 def test_no_more_than_fifty_workflows_are_shown() -> None:
     workflows = charts.workflows(
         [row(f"w{number}", "FAILED", 0, number) for number in range(1, 61)]
     )
-    assert [workflow["workflow"] for workflow in workflows] == [
+    assert [workflow.workflow for workflow in workflows] == [
         f"w{number}" for number in range(60, 10, -1)
     ]
 
@@ -122,13 +123,13 @@ def test_of_a_large_execution_only_some_hops_are_taken_from_all_over_it() -> Non
 
 def test_hops_are_shown_in_milliseconds_and_none_where_there_are_none() -> None:
     hops = charts.hops_view({0: [0.001] * 19 + [0.5], 2: [0.0021234]}, WINDOW)
-    assert (hops["p50_ms"], hops["p95_ms"], hops["samples"]) == (1.0, 2.123, 21)
-    assert [(bucket["p50_ms"], bucket["p95_ms"]) for bucket in hops["series"]] == [
+    assert (hops.p50_ms, hops.p95_ms, hops.samples) == (1.0, 2.123, 21)
+    assert [(bucket.p50_ms, bucket.p95_ms) for bucket in hops.series] == [
         (1.0, 1.0),
         (None, None),
         (2.123, 2.123),
     ]
-    assert charts.hops_view({}, WINDOW)["p50_ms"] is None
+    assert charts.hops_view({}, WINDOW).p50_ms is None
 
 
 @pytest.mark.parametrize(
@@ -196,23 +197,23 @@ def test_nodes_are_counted_and_timed_by_how_they_ended() -> None:
         )
     )
     times.add(stored(ExecutionState.CANCELLED, run("a", NodeState.CANCELLED, 99.0)))
-    node_times = times.view([plan(a="echo", b="http", never="noop")])
-    assert node_times["sampled"] == 5
-    assert node_times["states"] == {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 1}
-    assert (node_times["p50_seconds"], node_times["p95_seconds"]) == (20.0, 30.0)
-    a, b, never = node_times["nodes"]
-    assert a == {
-        "node_id": "a",
-        "handler": "echo",
-        "count": 4,
-        "failed": 1,
-        "skipped": 0,
-        "failure_rate": 0.25,
-        "attempts": 7,
-        "p50_seconds": 2.0,
-        "p95_seconds": 3.0,
-    }
-    nothing = {
+    node_times = times.view("flow", None, [plan(a="echo", b="http", never="noop")])
+    assert node_times.sampled == 5
+    assert node_times.states == {"COMPLETED": 3, "FAILED": 1, "CANCELLED": 1}
+    assert (node_times.p50_seconds, node_times.p95_seconds) == (20.0, 30.0)
+    a, b, never = node_times.nodes
+    assert a == NodeStats(
+        node_id="a",
+        handler="echo",
+        count=4,
+        failed=1,
+        skipped=0,
+        failure_rate=0.25,
+        attempts=7,
+        p50_seconds=2.0,
+        p95_seconds=3.0,
+    )
+    nothing: dict[str, Any] = {
         "count": 0,
         "failed": 0,
         "failure_rate": 0.0,
@@ -220,15 +221,18 @@ def test_nodes_are_counted_and_timed_by_how_they_ended() -> None:
         "p50_seconds": None,
         "p95_seconds": None,
     }
-    assert b == {"node_id": "b", "handler": "http", "skipped": 1, **nothing}
-    assert never == {"node_id": "never", "handler": "noop", "skipped": 0, **nothing}
+    assert b == NodeStats(node_id="b", handler="http", skipped=1, **nothing)
+    assert never == NodeStats(node_id="never", handler="noop", skipped=0, **nothing)
 
 
 def test_what_an_earlier_execution_ran_is_not_counted_again() -> None:
     times = NodeTimes()
     reused = NodeRun("a", NodeState.COMPLETED, finished_at=20.0, reason="kept")
     times.add(stored(ExecutionState.COMPLETED, reused, run("b", NodeState.COMPLETED)))
-    assert [node["count"] for node in times.view([plan(a="echo", b="echo")])["nodes"]] == [0, 1]
+    assert [node.count for node in times.view("flow", None, [plan(a="echo", b="echo")]).nodes] == [
+        0,
+        1,
+    ]
 
 
 def test_nodes_that_only_an_older_version_has_come_last_and_gained_ones_have_a_handler() -> None:
@@ -242,10 +246,10 @@ def test_nodes_that_only_an_older_version_has_come_last_and_gained_ones_have_a_h
     )
     times.add(stored(ExecutionState.COMPLETED, run("old", NodeState.FAILED), version=1))
     assert times.versions == {1, 2}
-    nodes = times.view([plan(b="new-handler", a="echo"), plan(old="noop", b="old-handler")])[
-        "nodes"
-    ]
-    assert [(node["node_id"], node["handler"], node["count"]) for node in nodes] == [
+    nodes = times.view(
+        "flow", None, [plan(b="new-handler", a="echo"), plan(old="noop", b="old-handler")]
+    ).nodes
+    assert [(node.node_id, node.handler, node.count) for node in nodes] == [
         ("b", "new-handler", 1),
         ("a", "echo", 0),
         ("old", "noop", 1),

@@ -15,6 +15,7 @@ from penstock.service import statistics
 from penstock.service.fleet import EmbeddedFleet, Fleet
 from penstock.service.statistics import Statistics
 from penstock.stores.base import Stored
+from penstock.views.statistics import Stats
 from penstock.worker.runtime import Worker
 from tests.orchestrator.desk import Desk as OwnersDesk
 from tests.orchestrator.desk import node
@@ -53,7 +54,7 @@ class Desk:
         self.read.clear()
         return [handle.id for handle in handles]
 
-    async def overview(self, buckets: int = 60) -> dict[str, Any]:
+    async def overview(self, buckets: int = 60) -> Stats:
         """As one who asks after the last answer has grown old."""
         self.statistics._overviews._cached.clear()
         return await self.statistics.overview(3600, buckets, self.fleet)
@@ -76,9 +77,9 @@ def test_an_execution_is_read_once_for_its_hops() -> None:
     async def scenario(desk: Desk) -> None:
         await desk.run(CHAIN)
         first = await desk.overview()
-        assert first["hops"]["samples"] == 2
+        assert first.hops.samples == 2
         assert len(desk.read) == 1
-        assert (await desk.overview())["hops"]["samples"] == 2
+        assert (await desk.overview()).hops.samples == 2
         assert len(desk.read) == 1
 
     with_desk(scenario)
@@ -89,7 +90,7 @@ def test_no_more_hops_are_remembered_than_fit(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(statistics, "REMEMBERED_HOPS", 1)
         await desk.run(CHAIN)
         await desk.run({**CHAIN, "name": "other"})
-        assert (await desk.overview())["hops"]["samples"] == 4
+        assert (await desk.overview()).hops.samples == 4
         assert len(desk.statistics._hops) == 1
 
     with_desk(scenario)
@@ -101,7 +102,7 @@ def test_large_executions_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(statistics, "READS_AT_ONCE", 1)
         for name in ("one", "two", "three"):
             await desk.run({**CHAIN, "name": name})
-        samples = [(await desk.overview())["hops"]["samples"] for _ in range(4)]
+        samples = [(await desk.overview()).hops.samples for _ in range(4)]
         assert samples == [2, 4, 6, 6]
         assert len(desk.read) == 3
 
@@ -113,7 +114,7 @@ def test_a_workflow_is_read_up_to_a_number_of_node_runs(monkeypatch: pytest.Monk
         monkeypatch.setattr(statistics, "WORKFLOW_RUNS", 4)
         monkeypatch.setattr(statistics, "READS_AT_ONCE", 1)
         names = await desk.run(CHAIN, 5)
-        assert (await desk.statistics.workflow("chain", None, 5))["sampled"] == 2
+        assert (await desk.statistics.workflow("chain", None, 5)).sampled == 2
         assert desk.read == names[:-3:-1], "the newest"
 
     with_desk(scenario)
@@ -123,10 +124,10 @@ def test_one_that_can_not_be_read_does_not_hide_the_others() -> None:
     async def scenario(desk: Desk) -> None:
         names = await desk.run(CHAIN, 3)
         desk.unreadable = {names[-1]}
-        assert (await desk.statistics.workflow("chain", None, 10))["sampled"] == 2
+        assert (await desk.statistics.workflow("chain", None, 10)).sampled == 2
         await desk.run({**CHAIN, "name": "other"})
-        hops = (await desk.overview())["hops"]
-        assert hops["samples"] >= 2
+        hops = (await desk.overview()).hops
+        assert hops.samples >= 2
 
     with_desk(scenario)
 
@@ -157,7 +158,7 @@ def test_a_workflow_that_comes_later_is_found_then() -> None:
         with pytest.raises(NotFound):
             await desk.statistics.workflow("chain", None, 10)
         await desk.run(CHAIN)
-        assert (await desk.statistics.workflow("chain", None, 10))["sampled"] == 1
+        assert (await desk.statistics.workflow("chain", None, 10)).sampled == 1
 
     with_desk(scenario)
 

@@ -34,7 +34,8 @@ async def run(settings: Settings, **node: Any) -> dict[str, Any]:
         result = await (await engine.start(document)).result()
         view = await engine.service.executions.view(result.execution_id)
         assert CANARY not in msgspec.json.encode(view).decode()
-        return dict(view["nodes"]["a"])
+        nodes = msgspec.to_builtins(view.nodes)
+        return dict(nodes["a"])
 
 
 @pytest.fixture(autouse=True)

@@ -38,9 +38,7 @@ The routes:
 
 The OpenAPI document:
 
-- `schemas`: the shapes of answers.
-- `node_schemas`: the shapes of nodes and graphs.
-- `statistics_schemas`: the shapes of statistics.
 - `body_schemas`: the schemas of request bodies.
-- `describing`: what the document says of a route beside what FastAPI sees by itself.
+- `describing`: what the document says of a route beside what FastAPI sees by itself; the schemas
+  of answers are made from `penstock.views`.
 """

@@ -135,7 +135,7 @@ class Bodies:
 def refused(error: InvalidWorkflow) -> Refused:
     """The refusal of a body that isn't JSON, or has values that can't be stored."""
     first = error.problems[0]
-    problems = [msgspec.to_builtins(problem) for problem in error.problems]
+    problems = list(error.problems)
     if first.code in MALFORMED:
         return Refused(400, "not_json", first.message, problems=problems)
     return Refused(422, first.code, first.message, problems=problems)
@@ -143,11 +143,8 @@ def refused(error: InvalidWorkflow) -> Refused:
 
 def invalid_request(errors: Iterable[tuple[str, str]]) -> Refused:
     """The refusal of a request with these mistakes, each a path and a message."""
-    problems = [
-        {"code": "invalid_request", "path": path, "message": message[:500], "node_id": None}
-        for path, message in errors
-    ]
-    texts = [f"{problem['path'] or 'the body'}: {problem['message']}" for problem in problems[:3]]
+    problems = [Problem("invalid_request", path, message[:500]) for path, message in errors]
+    texts = [f"{problem.path or 'the body'}: {problem.message}" for problem in problems[:3]]
     return Refused(422, "invalid_request", "; ".join(texts), problems=problems)
 
 

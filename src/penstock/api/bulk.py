@@ -6,20 +6,21 @@ If it can't be done for one of them, its answer says why; the others aren't affe
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from penstock.api import body_schemas, schemas
+from penstock.api import body_schemas
 from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
-from penstock.api.describing import operation
-from penstock.api.executions import runs_view
+from penstock.api.describing import operation, page_of
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
 from penstock.service import Service
 from penstock.stores.base import ControlRequest
+from penstock.views.pages import Page
+from penstock.views.retries import BulkItem
 
 BulkControl: TypeAlias = ControlRequest | Literal["retry"]
 RETRY: Final = "retry"
@@ -35,7 +36,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         **operation(
             "steer_executions",
             "Cancel, pause, resume or retry many executions",
-            {200: schemas.page_of(schemas.BulkItem)},
+            {200: page_of(BulkItem)},
             body=body_schemas.BULK,
         ),
     )
@@ -55,7 +56,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         if preview:
             skip_audit(request.scope)
         else:
-            done = [item["execution_id"] for item in items if item["ok"]]
+            done = [item.execution_id for item in items if item.ok]
             note(
                 request.scope,
                 action=control,
@@ -63,45 +64,38 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
                 done=len(done),
                 execution_ids=done[:IDS_MAX],
             )
-        return answer({"items": items, "next_cursor": None})
+        return answer(Page(items))
 
     return router
 
 
 async def _do_all(
     service: Service, control: BulkControl, execution_ids: list[str], *, preview: bool
-) -> list[dict[str, Any]]:
+) -> list[BulkItem]:
     slots = asyncio.Semaphore(REQUESTS_AT_ONCE_MAX)
 
-    async def do_one(execution_id: str) -> dict[str, Any]:
-        item = {
-            "execution_id": execution_id,
-            "ok": True,
-            "made": None,
-            "runs": None,
-            "keeps": None,
-            "error": None,
-        }
+    async def do_one(execution_id: str) -> BulkItem:
+        item = BulkItem(
+            execution_id=execution_id, ok=True, made=None, runs=None, keeps=None, error=None
+        )
         try:
             async with slots:
                 if control == RETRY:
-                    return item | await _retry(service, execution_id, preview=preview)
-                await service.executions.request_control(execution_id, control)
+                    await _retry(service, item, preview=preview)
+                else:
+                    await service.executions.request_control(execution_id, control)
         except Exception as error:  # noqa: BLE001 -- it must not fail the other executions
-            return item | {"ok": False, "error": problem_of(error)}
+            item.ok = False
+            item.error = problem_of(error)
         return item
 
     return await asyncio.gather(*map(do_one, execution_ids))
 
 
-async def _retry(service: Service, execution_id: str, *, preview: bool) -> dict[str, Any]:
-    retry_id = None
+async def _retry(service: Service, item: BulkItem, *, preview: bool) -> None:
     if preview:
-        plan = await service.retries.preview(execution_id)
+        plan = await service.retries.preview(item.execution_id)
     else:
-        retry_id, plan = await service.retries.retry(execution_id)
-    return {
-        "made": retry_id,
-        "runs": runs_view(plan),
-        "keeps": plan.reused,
-    }
+        item.made, plan = await service.retries.retry(item.execution_id)
+    item.runs = plan.runs
+    item.keeps = plan.reused

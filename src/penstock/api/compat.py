@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
-import msgspec
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -29,7 +28,7 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.health import store_checks
 from penstock.api.paging import Cursor, Limit, number_cursor, page
-from penstock.api.problems import Refused, answer_to
+from penstock.api.problems import Refused, refusal_of
 from penstock.api.timing import ApiTiming
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound, PenstockError
@@ -39,7 +38,7 @@ from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stored
 from penstock.stores.records import DeadLetterSearch, Search
 from penstock.telemetry import traces
-from penstock.views.executions import time_text
+from penstock.views.executions import Execution
 
 PREFIXES = ("/api/v1", "", "/api", "/v1")
 """Path prefixes of these routes; the first one is in the OpenAPI document."""
@@ -48,9 +47,6 @@ API = "/api/v1"
 LETTER_ID_DIGITS_MAX = 18
 UNPROCESSABLE = 422
 BAD_REQUEST = 400
-
-PROBLEM_MEMBERS = {"type", "title", "status", "detail", "code"}
-"""The members that every problem document has."""
 
 Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
 
@@ -75,27 +71,21 @@ class CompatRoute(APIRoute):
 
 
 def _with_error_code(error: PenstockError | Refused | RequestValidationError, path: str) -> Refused:
-    """A problem document that also has the names that other implementations give to its members."""
-    response = answer_to(error)
-    problem: dict[str, Any] = msgspec.json.decode(bytes(response.body))
-    status = problem["status"]
-    code = problem["code"]
-    detail = problem["detail"]
+    """The refusal with the names that other implementations give to the members of its problem."""
+    refusal = refusal_of(error)
+    document = refusal.document
+    status = document.status
+    detail = document.detail
     if status == UNPROCESSABLE:
         status = BAD_REQUEST
-    if code == "invalid_workflow":
+    if document.code == "invalid_workflow":
         detail = f"Workflow didn't pass validation: {detail}"
 
-    members = {key: value for key, value in problem.items() if key not in PROBLEM_MEMBERS}
-    members |= views.error_names(
-        code, detail, problem.get("problems", []), of_dead_letter="/admin/dlq" in path
+    named = Refused(
+        status, document.code, detail, headers=refusal.headers, problems=document.problems
     )
-
-    headers = dict(error.headers or {}) if isinstance(error, Refused) else {}
-    retry_after = response.headers.get("retry-after")
-    if retry_after is not None:
-        headers["Retry-After"] = retry_after
-    return Refused(status, code, detail, headers=headers, **members)
+    named.document = views.named_problem(named.document, of_dead_letter="/admin/dlq" in path)
+    return named
 
 
 def compat_routes(service: Service, timing: ApiTiming) -> APIRouter:
@@ -140,12 +130,7 @@ class Workflows:
         record = intent.record
         workflow = f"{record.workflow}@{record.version}"
         note(request.scope, f"executions/{record.execution_id}", workflow=workflow)
-        view = {
-            **views.names(record.execution_id, record.workflow, record.version, record.state),
-            "created_at": time_text(record.created_at),
-            "message": "Workflow submitted successfully; trigger it to start",
-        }
-        return answer(view, 201)
+        return answer(views.submitted_view(record), 201)
 
     async def trigger(self, execution_id: str, request: Request) -> Response:
         body = await self._bodies.read(request, views.TRIGGER, empty={}) or {}
@@ -192,16 +177,16 @@ class Workflows:
     async def cancel(self, execution_id: str) -> Response:
         stored = await newest(self._service, execution_id)
         await self._service.executions.request_control(stored.record.execution_id, "cancel")
-        view = {
-            "execution_id": execution_id,
-            "id": execution_id,
-            "workflow_id": execution_id,
-            "status": "CANCELLED",
-            "message": f"Execution {execution_id} is being cancelled",
-        }
+        view = views.Cancelled(
+            execution_id=execution_id,
+            id=execution_id,
+            workflow_id=execution_id,
+            status="CANCELLED",
+            message=f"Execution {execution_id} is being cancelled",
+        )
         return answer(view)
 
-    async def _newest_view(self, execution_id: str) -> dict[str, Any]:
+    async def _newest_view(self, execution_id: str) -> Execution:
         stored = await newest(self._service, execution_id)
         return await self._service.executions.view(stored.record.execution_id, stored, newest=True)
 
@@ -216,11 +201,13 @@ class DeadLetters:
         search = DeadLetterSearch(before=number_cursor(cursor), limit=limit + 1)
         rows = await self._dead_letters.page(search)
         entries = [views.entry(row) for row in rows[:limit]]
-        view = {
-            **page(rows, limit, views.dead_letter, lambda row: row.id),
-            "entries": entries,
-            "count": len(entries),
-        }
+        letters = page(rows, limit, views.dead_letter, lambda row: row.id)
+        view = views.CompatLetters(
+            items=letters.items,
+            entries=entries,
+            count=len(entries),
+            next_cursor=letters.next_cursor,
+        )
         return answer(view)
 
     async def retry(self, letter_id: str, request: Request) -> Response:
@@ -228,26 +215,26 @@ class DeadLetters:
         retried = await self._dead_letters.retry(number)
         note(request.scope, retried_as=retried.execution_id)
         row = await self._dead_letters.get(number)
-        view = {
-            "id": number,
-            "task_id": views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
-            "execution_id": retried.execution_id,
-            "retry_of": retried.retry_of,
-            "status": "success",
-            "message": "What failed runs again",
-        }
+        view = views.LetterRetried(
+            id=number,
+            task_id=views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
+            execution_id=str(retried.execution_id),
+            retry_of=retried.retry_of,
+            status="success",
+            message="What failed runs again",
+        )
         return answer(view)
 
     async def drop(self, letter_id: str) -> Response:
         number = _number(letter_id)
         row = await self._dead_letters.get(number)
         await self._dead_letters.drop(number)
-        view = {
-            "id": number,
-            "task_id": views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
-            "status": "success",
-            "message": f"Dead letter {number} deleted",
-        }
+        view = views.LetterDropped(
+            id=number,
+            task_id=views.task_id(row.dead_letter.execution_id, row.dead_letter.node_id),
+            status="success",
+            message=f"Dead letter {number} deleted",
+        )
         return answer(view)
 
 
@@ -369,28 +356,21 @@ def _check_operator(request: Request) -> None:
 def _health(service: Service, timing: ApiTiming) -> Endpoint:
     async def health() -> Response:
         checks = await store_checks(service.stores, timing)
-        fine = all(check["ok"] for check in checks.values())
-        parts = {name: "healthy" if check["ok"] else "unhealthy" for name, check in checks.items()}
-        view = {
-            "status": "healthy" if fine else "unhealthy",
-            "healthy": fine,
-            "ok": fine,
-            "dependencies": parts,
-        }
+        fine = all(check.ok for check in checks.values())
+        parts = {name: "healthy" if check.ok else "unhealthy" for name, check in checks.items()}
+        view = views.CompatHealth(
+            status="healthy" if fine else "unhealthy",
+            healthy=fine,
+            ok=fine,
+            dependencies=parts,
+        )
         return answer(view, 200 if fine else 503)
 
     return health
 
 
 def _triggered(stored: Stored, execution_id: str, retry_of: str | None, message: str) -> Response:
-    record = stored.record
-    view = {
-        **views.names(execution_id, record.workflow, record.version, "RUNNING"),
-        "instance_id": execution_id,
-        "retry_of": retry_of,
-        "message": message,
-    }
-    return answer(view)
+    return answer(views.triggered_view(stored.record, execution_id, retry_of, message))
 
 
 def _number(dead_letter_id: str) -> int:

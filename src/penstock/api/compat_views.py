@@ -8,17 +8,23 @@ what they put in paths.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+import msgspec
+from msgspec import UNSET, Meta, structs
 
 from penstock.definition.plan import Plan
 from penstock.definition.problems import Problem, path_to, quoted
+from penstock.engine.commands import ExecutionRecord
 from penstock.errors import InvalidInput
-from penstock.service.dead_letters import dead_letter_view
 from penstock.spelling import nearest_name
 from penstock.stores.records import DeadLetterRow
-from penstock.views.executions import time_text
+from penstock.views.dead_letters import dead_letter_view
+from penstock.views.errors import Error
+from penstock.views.executions import Execution
+from penstock.views.nodes import Node
+from penstock.views.problems import ProblemDocument
+from penstock.views.times import time_text
 
 INPUTS = ("input", "input_params", "params")
 """Names of the input in a trigger's body; if two of them have the same key, the later one wins."""
@@ -38,29 +44,31 @@ TRIGGER: dict[str, Any] = {
 }
 
 
-class Names(BaseModel):
+class Names(msgspec.Struct, kw_only=True):
     execution_id: str
     id: str
     workflow_id: str
-    workflow_definition_id: str = Field(
-        description="`name@version`, as the rest of the API takes it."
-    )
+    workflow_definition_id: Annotated[
+        str, Meta(description="`name@version`, as the rest of the API takes it.")
+    ]
     name: str
     status: str
 
 
-class Submitted(Names):
+class Submitted(Names, kw_only=True):
     created_at: str
     message: str
 
 
-class Triggered(Names):
-    instance_id: str = Field(description="The same as `execution_id`.")
-    retry_of: str | None = Field(description="The failed execution that this one goes on with.")
+class Triggered(Names, kw_only=True):
+    instance_id: Annotated[str, Meta(description="The same as `execution_id`.")]
+    retry_of: Annotated[
+        str | None, Meta(description="The failed execution that this one goes on with.")
+    ]
     message: str
 
 
-class CompatNode(BaseModel):
+class CompatNode(msgspec.Struct, kw_only=True):
     node_id: str
     worker_id: str | None
     state: str
@@ -72,50 +80,48 @@ class CompatNode(BaseModel):
     completed_at: str | None
 
 
-class Progress(BaseModel):
+class Progress(msgspec.Struct, kw_only=True):
     total: int
     completed: int
     failed: int
     percentage: float
 
 
-class Status(Names):
+class Heading(Names, kw_only=True):
     instance_id: str
     workflow_name: str
-    message: str
     state: str
+    error: str | None
+    message: str
+
+
+class Status(Heading, kw_only=True):
     node_states: dict[str, str]
     node_statuses: dict[str, str]
     nodes: dict[str, CompatNode]
     progress: Progress
-    error: str | None
-    retried_as: str | None = Field(description="The retry of it that is shown here.")
+    retried_as: Annotated[str | None, Meta(description="The retry of it that is shown here.")]
     created_at: str
     started_at: str | None
     completed_at: str | None
 
 
-class CompatResults(Names):
-    instance_id: str
-    workflow_name: str
-    message: str
-    state: str
+class CompatResults(Heading, kw_only=True):
     completed: bool
     results: dict[str, Any]
     outputs: dict[str, Any]
     result: Any
     output_data: Any
-    error: str | None
 
 
-class CompatHealth(BaseModel):
+class CompatHealth(msgspec.Struct, kw_only=True):
     status: str
     healthy: bool
     ok: bool
     dependencies: dict[str, str]
 
 
-class Cancelled(BaseModel):
+class Cancelled(msgspec.Struct, kw_only=True):
     execution_id: str
     id: str
     workflow_id: str
@@ -123,9 +129,9 @@ class Cancelled(BaseModel):
     message: str
 
 
-class CompatLetter(BaseModel):
+class CompatLetter(msgspec.Struct, kw_only=True):
     id: int
-    task_id: str = Field(description="`<execution_id>:<node_id>`.")
+    task_id: Annotated[str, Meta(description="`<execution_id>:<node_id>`.")]
     execution_id: str
     workflow_id: str
     workflow_definition_id: str
@@ -138,7 +144,7 @@ class CompatLetter(BaseModel):
     failed_at: str
 
 
-class CompatEntry(BaseModel):
+class CompatEntry(msgspec.Struct, kw_only=True):
     """A dead letter as the public implementations show it."""
 
     id: str
@@ -152,16 +158,17 @@ class CompatEntry(BaseModel):
     failed_at: str
 
 
-class CompatLetters(BaseModel):
+class CompatLetters(msgspec.Struct, kw_only=True):
     items: list[CompatLetter]
-    entries: list[CompatEntry] = Field(
-        description="The same dead letters, under the names of other implementations."
-    )
+    entries: Annotated[
+        list[CompatEntry],
+        Meta(description="The same dead letters, under the names of other implementations."),
+    ]
     count: int
     next_cursor: str | None
 
 
-class LetterRetried(BaseModel):
+class LetterRetried(msgspec.Struct, kw_only=True):
     id: int
     task_id: str
     execution_id: str
@@ -170,7 +177,7 @@ class LetterRetried(BaseModel):
     message: str
 
 
-class LetterDropped(BaseModel):
+class LetterDropped(msgspec.Struct, kw_only=True):
     id: int
     task_id: str
     status: str
@@ -249,77 +256,117 @@ PROBLEM_CODES = {
 }
 
 
-def error_names(
-    code: str, detail: str, problems: list[dict[str, Any]], *, of_dead_letter: bool
-) -> dict[str, Any]:
-    """The members of a problem document beside those of the main API."""
+class ErrorContext(msgspec.Struct, kw_only=True, omit_defaults=True):
+    path: str | None = None
+    node_id: str | None = None
+
+
+class NamedError(msgspec.Struct, kw_only=True):
+    message: str
+    error_code: str
+    context: ErrorContext
+
+
+class CompatProblem(ProblemDocument, kw_only=True):
+    """A problem document that also has the names that other implementations use."""
+
+    error_code: str
+    message: str
+    error: NamedError
+    errors: list[Problem]
+
+
+def named_problem(document: ProblemDocument, *, of_dead_letter: bool) -> CompatProblem:
+    problems = [] if document.problems is UNSET else document.problems
+    code = document.code
     if of_dead_letter and code == "not_found":
         code = "dead_letter_not_found"
     outer, inner = ERROR_CODES.get(code, (code, code.upper()))
-    first = problems[0] if problems else {}
-    inner = PROBLEM_CODES.get(first.get("code", ""), inner)
-    context = {key: first[key] for key in ("path", "node_id") if first.get(key)}
-    return {
-        "error_code": outer,
-        "message": detail,
-        "error": {"message": detail, "error_code": inner, "context": context},
-        "errors": problems,
-    }
+    context = ErrorContext()
+    if problems:
+        first = problems[0]
+        inner = PROBLEM_CODES.get(first.code, inner)
+        context = ErrorContext(path=first.path or None, node_id=first.node_id or None)
+    return CompatProblem(
+        **structs.asdict(document),
+        error_code=outer,
+        message=document.detail,
+        error=NamedError(message=document.detail, error_code=inner, context=context),
+        errors=problems,
+    )
 
 
-def names(execution_id: str, workflow: str, version: int, status: str) -> dict[str, Any]:
-    return {
-        "execution_id": execution_id,
-        "id": execution_id,
-        "workflow_id": execution_id,
-        "workflow_definition_id": f"{workflow}@{version}",
-        "name": workflow,
-        "status": status,
-    }
+def names(execution_id: str, workflow: str, version: int, status: str) -> Names:
+    return Names(
+        execution_id=execution_id,
+        id=execution_id,
+        workflow_id=execution_id,
+        workflow_definition_id=f"{workflow}@{version}",
+        name=workflow,
+        status=status,
+    )
 
 
-def status_view(requested_id: str, execution: Mapping[str, Any]) -> dict[str, Any]:
+def submitted_view(record: ExecutionRecord) -> Submitted:
+    heading = names(record.execution_id, record.workflow, record.version, record.state)
+    return Submitted(
+        **structs.asdict(heading),
+        created_at=time_text(record.created_at),
+        message="Workflow submitted successfully; trigger it to start",
+    )
+
+
+def triggered_view(
+    record: ExecutionRecord, execution_id: str, retry_of: str | None, message: str
+) -> Triggered:
+    heading = names(execution_id, record.workflow, record.version, "RUNNING")
+    return Triggered(
+        **structs.asdict(heading), instance_id=execution_id, retry_of=retry_of, message=message
+    )
+
+
+def status_view(requested_id: str, execution: Execution) -> Status:
     """The status of an execution.
 
     `execution` is the main API's view of the requested execution, or of its newest retry.
     """
-    nodes = execution["nodes"]
-    states = {node_id: node["state"] for node_id, node in nodes.items()}
-    execution_id = execution["execution_id"]
-    return {
-        **_heading(requested_id, execution),
-        "node_states": states,
-        "node_statuses": states,
-        "nodes": {node_id: _node_view(node_id, node) for node_id, node in nodes.items()},
-        "progress": _progress(execution["state"], list(states.values())),
-        "retried_as": None if execution_id == requested_id else execution_id,
-        "created_at": execution["created_at"],
-        "started_at": execution["started_at"],
-        "completed_at": execution["finished_at"],
-    }
+    nodes = _nodes_of(execution)
+    states = {node_id: node.state for node_id, node in nodes.items()}
+    execution_id = execution.execution_id
+    return Status(
+        **structs.asdict(_heading(requested_id, execution)),
+        node_states=states,
+        node_statuses=states,
+        nodes={node_id: _node_view(node_id, node) for node_id, node in nodes.items()},
+        progress=_progress(execution.state, list(states.values())),
+        retried_as=None if execution_id == requested_id else execution_id,
+        created_at=execution.created_at,
+        started_at=execution.started_at,
+        completed_at=execution.finished_at,
+    )
 
 
-def results_view(requested_id: str, execution: Mapping[str, Any]) -> dict[str, Any]:
+def results_view(requested_id: str, execution: Execution) -> CompatResults:
     outputs = {
-        node_id: node["output"]
-        for node_id, node in execution["nodes"].items()
-        if node["state"] == "COMPLETED"
+        node_id: node.output
+        for node_id, node in _nodes_of(execution).items()
+        if node.state == "COMPLETED"
     }
-    return {
-        **_heading(requested_id, execution),
-        "completed": execution["state"] == "COMPLETED",
-        "results": outputs,
-        "outputs": outputs,
-        "result": execution["output"],
-        "output_data": execution["output"],
-    }
+    return CompatResults(
+        **structs.asdict(_heading(requested_id, execution)),
+        completed=execution.state == "COMPLETED",
+        results=outputs,
+        outputs=outputs,
+        result=execution.output,
+        output_data=execution.output,
+    )
 
 
 def task_id(execution_id: str, node_id: str) -> str:
     return f"{execution_id}:{node_id}"
 
 
-def entry(row: DeadLetterRow) -> dict[str, Any]:
+def entry(row: DeadLetterRow) -> CompatEntry:
     """A dead letter as an entry.
 
     The first three keys come in this order, because scripts look for them with grep.
@@ -327,74 +374,78 @@ def entry(row: DeadLetterRow) -> dict[str, Any]:
     view = dead_letter_view(row)
     letter = row.dead_letter
     first_failed_at = letter.attempts[0].at if letter.attempts else letter.at
-    return {
-        "id": str(row.id),
-        "task_id": task_id(letter.execution_id, letter.node_id),
-        "execution_id": letter.execution_id,
-        "node_id": letter.node_id,
-        "handler": letter.handler,
-        "error_message": _error_message(view["error"]),
-        "retry_count": max(0, len(letter.attempts) - 1),
-        "original_timestamp": time_text(first_failed_at),
-        "failed_at": time_text(letter.at),
-    }
+    return CompatEntry(
+        id=str(row.id),
+        task_id=task_id(letter.execution_id, letter.node_id),
+        execution_id=letter.execution_id,
+        node_id=letter.node_id,
+        handler=letter.handler,
+        error_message=_error_message(view.error),
+        retry_count=max(0, len(letter.attempts) - 1),
+        original_timestamp=time_text(first_failed_at),
+        failed_at=time_text(letter.at),
+    )
 
 
-def dead_letter(row: DeadLetterRow) -> dict[str, Any]:
+def dead_letter(row: DeadLetterRow) -> CompatLetter:
     view = dead_letter_view(row)
-    heading = names(view["execution_id"], view["workflow"], view["version"], "")
-    del heading["status"]
-    return {
-        **heading,
-        "id": row.id,
-        "task_id": task_id(view["execution_id"], view["node_id"]),
-        "node_id": view["node_id"],
-        "handler": view["handler"],
-        "error": _error_message(view["error"]),
-        "category": view["category"],
-        "attempts": len(view["attempts"]) + view["attempts_dropped"],
-        "failed_at": view["at"],
-    }
+    return CompatLetter(
+        execution_id=view.execution_id,
+        id=row.id,
+        workflow_id=view.execution_id,
+        workflow_definition_id=f"{view.workflow}@{view.version}",
+        name=view.workflow,
+        task_id=task_id(view.execution_id, view.node_id),
+        node_id=view.node_id,
+        handler=view.handler,
+        error=_error_message(view.error),
+        category=view.category,
+        attempts=len(view.attempts) + view.attempts_dropped,
+        failed_at=view.at,
+    )
 
 
-def _heading(requested_id: str, execution: Mapping[str, Any]) -> dict[str, Any]:
-    workflow = execution["workflow"]
-    state = execution["state"]
-    return {
-        **names(requested_id, workflow, execution["version"], state),
-        "instance_id": requested_id,
-        "workflow_name": workflow,
-        "state": state,
-        "error": _error_message(execution["error"]),
-        "message": _message(execution),
-    }
+def _nodes_of(execution: Execution) -> dict[str, Node]:
+    return {} if execution.nodes is UNSET else execution.nodes
 
 
-def _message(execution: Mapping[str, Any]) -> str:
+def _heading(requested_id: str, execution: Execution) -> Heading:
+    state = execution.state
+    return Heading(
+        **structs.asdict(names(requested_id, execution.workflow, execution.version, state)),
+        instance_id=requested_id,
+        workflow_name=execution.workflow,
+        state=state,
+        error=_error_message(execution.error),
+        message=_message(execution),
+    )
+
+
+def _message(execution: Execution) -> str:
     """The state of an execution, as one line for people."""
-    state = execution["state"]
+    state = execution.state
     if state == "PENDING":
         return "Workflow waits for its trigger"
     if state == "FAILED":
-        return f"Workflow failed: {_error_message(execution['error']) or 'see its nodes'}"
+        return f"Workflow failed: {_error_message(execution.error) or 'see its nodes'}"
     return f"Workflow {state.lower()}"
 
 
-def _node_view(node_id: str, node: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "node_id": node_id,
-        "worker_id": node["worker_id"],
-        "state": node["state"],
-        "status": node["state"],
-        "output": node["output"],
-        "error": _error_message(node["error"]),
-        "attempt": node["attempt"],
-        "started_at": node["started_at"],
-        "completed_at": node["finished_at"],
-    }
+def _node_view(node_id: str, node: Node) -> CompatNode:
+    return CompatNode(
+        node_id=node_id,
+        worker_id=node.worker_id,
+        state=node.state,
+        status=node.state,
+        output=node.output,
+        error=_error_message(node.error),
+        attempt=node.attempt,
+        started_at=node.started_at,
+        completed_at=node.finished_at,
+    )
 
 
-def _progress(state: str, states: list[str]) -> dict[str, Any]:
+def _progress(state: str, states: list[str]) -> Progress:
     """The progress of an execution. A skipped node counts as done; a completed one has 100 %."""
     total = len(states)
     completed = states.count("COMPLETED")
@@ -406,13 +457,10 @@ def _progress(state: str, states: list[str]) -> dict[str, Any]:
     elif total:
         percentage = (1000 * done // total) / 10
 
-    return {
-        "total": total,
-        "completed": completed,
-        "failed": states.count("FAILED"),
-        "percentage": percentage,
-    }
+    return Progress(
+        total=total, completed=completed, failed=states.count("FAILED"), percentage=percentage
+    )
 
 
-def _error_message(error: Mapping[str, Any] | None) -> str | None:
-    return None if error is None else str(error["message"])
+def _error_message(error: Error | None) -> str | None:
+    return None if error is None else error.message

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from penstock.api import body_schemas, schemas
+from penstock.api import body_schemas
 from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer
-from penstock.api.describing import operation
-from penstock.api.executions import retry_view
+from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
 from penstock.errors import NotFound
 from penstock.service import Service
-from penstock.service.dead_letters import DeadLetters, Retried, dead_letter_view
+from penstock.service.dead_letters import DeadLetters, Retried
 from penstock.stores.records import DeadLetterSearch
+from penstock.views import retries
+from penstock.views.dead_letters import DeadLetter, DroppedLetters, dead_letter_view
+from penstock.views.pages import Page
+from penstock.views.retries import RetriedLetters
 
 Filter = Annotated[str | None, Query(max_length=1024)]
 DeadLetterId = Annotated[int, Path(ge=1, le=2**53)]
@@ -37,7 +40,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         **operation(
             "list_dead_letters",
             "Nodes that used up their attempts, the newest first",
-            {200: schemas.page_of(schemas.DeadLetter)},
+            {200: page_of(DeadLetter)},
         ),
     )
     async def listed(  # noqa: PLR0913, PLR0917 -- the filters
@@ -68,7 +71,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         **operation(
             "retry_dead_letters",
             "Retry many: one new execution for each that they belong to",
-            {200: schemas.page_of(schemas.RetriedLetters)},
+            {200: page_of(RetriedLetters)},
             errors=(404,),
             body=body_schemas.RETRY_DEAD_LETTERS,
         ),
@@ -97,14 +100,14 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         if not preview:
             _note_retries(request, results)
         items = [_retried_view(retried) for retried in results]
-        return answer({"items": items, "next_cursor": None})
+        return answer(Page(items))
 
     @router.post(
         "/drop",
         **operation(
             "drop_dead_letters",
             "Drop many dead letters",
-            {200: schemas.DroppedLetters},
+            {200: DroppedLetters},
             body=body_schemas.DROP_DEAD_LETTERS,
         ),
     )
@@ -114,7 +117,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         await charge(request.scope, len(body["ids"]))
         dropped = await dead_letters.drop_many(body["ids"])
         note(request.scope, count=dropped, dead_letter_ids=body["ids"][:IDS_MAX])
-        return answer({"dropped": dropped})
+        return answer(DroppedLetters(dropped))
 
     _dead_letter_routes(router, dead_letters)
     return router
@@ -123,7 +126,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
 def _dead_letter_routes(router: APIRouter, dead_letters: DeadLetters) -> None:
     @router.get(
         "/{letter_id:int}",
-        **operation("get_dead_letter", "A dead letter", {200: schemas.DeadLetter}, errors=(404,)),
+        **operation("get_dead_letter", "A dead letter", {200: DeadLetter}, errors=(404,)),
     )
     async def get(letter_id: DeadLetterId) -> Response:
         row = await dead_letters.get(letter_id)
@@ -138,7 +141,7 @@ def _dead_letter_routes(router: APIRouter, dead_letters: DeadLetters) -> None:
         **operation(
             "retry_dead_letter",
             "Retry the execution of a dead letter",
-            {201: schemas.Retried},
+            {201: retries.Retried},
             errors=(404, 409),
         ),
     )
@@ -173,10 +176,13 @@ def _note_retries(request: Request, results: list[Retried]) -> None:
     )
 
 
-def _retried_view(retried: Retried) -> dict[str, Any]:
-    view: dict[str, Any] = {"retry_of": retried.retry_of, "letters": retried.dead_letters}
+def _retried_view(retried: Retried) -> RetriedLetters:
+    view = RetriedLetters(retry_of=retried.retry_of, letters=retried.dead_letters)
     if retried.plan is not None:
-        view |= retry_view(retried.execution_id, retried.retry_of, retried.plan)
+        view.execution_id = retried.execution_id
+        view.version = retried.plan.version
+        view.keeps = retried.plan.reused
+        view.runs = retried.plan.runs
     if retried.error is not None:
-        view["error"] = problem_of(retried.error)
+        view.error = problem_of(retried.error)
     return view

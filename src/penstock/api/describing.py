@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
+from functools import cache
+from types import new_class
 from typing import Any
 
+import msgspec
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel
 
 from penstock.api.body_schemas import BODIES
 from penstock.api.problems import MEDIA_TYPE
-from penstock.api.schemas import ProblemDocument
+from penstock.views.pages import Page
+from penstock.views.problems import ProblemDocument
 
 ERRORS = {
     400: "The body isn't JSON, or a parameter can't be read",
@@ -32,12 +36,24 @@ ERRORS = {
 }
 ALWAYS = (400, 401, 403, 408, 414, 421, 429, 431, 500, 503)
 WITH_BODY = (413, 415, 422)
+REFERENCE = "#/components/schemas/{name}"
+
+View = type[msgspec.Struct]
+_views: dict[str, View] = {"ProblemDocument": ProblemDocument}
+"""What routes answer with, by the name of its schema."""
+
+
+@cache
+def page_of(item: View) -> View:
+    """The type of a page of a list, with a name of its own for its schema."""
+    page: View = new_class(f"{item.__name__}Page", (Page[item],))  # type: ignore[valid-type]
+    return page
 
 
 def operation(  # noqa: PLR0913 -- the parts of a description
     operation_id: str,
     summary: str,
-    answers: Mapping[int, type[BaseModel] | None],
+    answers: Mapping[int, View | None],
     *,
     errors: tuple[int, ...] = (),
     body: Mapping[str, Any] | None = None,
@@ -45,10 +61,11 @@ def operation(  # noqa: PLR0913 -- the parts of a description
 ) -> dict[str, Any]:
     """The description of a route, as arguments for its decorator."""
     responses: dict[int | str, dict[str, Any]] = {}
-    for status, model in answers.items():
+    for status, view in answers.items():
         responses[status] = {"description": summary}
-        if model:
-            responses[status]["model"] = model
+        if view is not None:
+            content = {"application/json": {"schema": _reference_to(view)}}
+            responses[status]["content"] = content
 
     error_statuses = {*ALWAYS, *errors, 422}
     if body is not None:
@@ -56,7 +73,7 @@ def operation(  # noqa: PLR0913 -- the parts of a description
     for status in sorted(error_statuses):
         responses[status] = {
             "description": ERRORS[status],
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
+            "content": {MEDIA_TYPE: {"schema": _reference_to(ProblemDocument)}},
         }
 
     options: dict[str, Any] = {
@@ -67,11 +84,30 @@ def operation(  # noqa: PLR0913 -- the parts of a description
         "status_code": next(iter(answers)),
     }
     if body is not None:
-        content = {
-            "application/json": {"schema": {"$ref": f"#/components/schemas/{body['title']}"}}
-        }
+        content = {"application/json": {"schema": {"$ref": REFERENCE.format(name=body["title"])}}}
         options["openapi_extra"] = {"requestBody": {"required": body_required, "content": content}}
     return options
+
+
+def _reference_to(view: View) -> dict[str, str]:
+    name = view.__name__
+    if _views.setdefault(name, view) is not view:
+        raise TypeError(f"two views are called {name}: {view!r} and {_views[name]!r}")
+    return {"$ref": REFERENCE.format(name=name)}
+
+
+def _view_schemas() -> dict[str, dict[str, Any]]:
+    """The schemas of all answers, by name."""
+    views = [_views[name] for name in sorted(_views)]
+    _, schemas = msgspec.json.schema_components(views, ref_template=REFERENCE)
+    for schema in schemas.values():
+        if "description" in schema:
+            schema["description"] = " ".join(inspect.cleandoc(schema["description"]).split())
+        for field in schema["properties"].values():
+            # it would say that the field may be missing, and is null then
+            if field.get("default", ...) is None:
+                del field["default"]
+    return dict(sorted(schemas.items()))
 
 
 def describe(app: FastAPI, version: str) -> None:
@@ -88,11 +124,7 @@ def describe(app: FastAPI, version: str) -> None:
                 " Errors are RFC 9457 problem documents.",
             )
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
-            schemas["ProblemDocument"] = ProblemDocument.model_json_schema(
-                ref_template="#/components/schemas/{model}"
-            )
-            for name, schema in schemas["ProblemDocument"].pop("$defs", {}).items():
-                schemas.setdefault(name, schema)
+            schemas.update(_view_schemas())
             for body in BODIES:
                 schemas[body["title"]] = body
             document["components"]["securitySchemes"] = {

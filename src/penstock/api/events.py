@@ -29,7 +29,7 @@ from penstock.errors import StoreError
 from penstock.service.keys import includes
 from penstock.service.live_events import LiveEvents, NoSuchEvent, TooManyStreams
 from penstock.service.readers import Batch, FeedLine
-from penstock.views.executions import history_view
+from penstock.views.executions import live_event
 
 log = logging.getLogger("penstock.api")
 
@@ -276,6 +276,9 @@ async def _wait_for_disconnect(receive: Receive) -> None:
             return
 
 
+_encoder = msgspec.json.Encoder()
+
+
 def encode(batch: Batch) -> bytes:
     """A batch as Server-Sent Events, encoded once for all readers."""
     if batch.encoded is None:
@@ -295,12 +298,10 @@ def encode_bare(batch: Batch) -> bytes:
 
 
 def _events(feed_lines: Sequence[FeedLine]) -> bytes:
-    items = history_view([feed_line.line for feed_line in feed_lines])
     texts: list[bytes] = []
-    for item, feed_line in zip(items, feed_lines, strict=True):
-        item["execution_id"] = feed_line.execution_id
+    for feed_line in feed_lines:
         event_id = feed_line.id.encode()
-        data = msgspec.json.encode(item)
+        data = _encoder.encode(live_event(feed_line.line, feed_line.execution_id))
         texts.append(b"id: %b\nevent: transition\ndata: %b\n\n" % (event_id, data))
     return b"".join(texts)
 

@@ -7,28 +7,41 @@ from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
+from msgspec import structs
 from starlette.responses import Response
 
-from penstock.api import body_schemas, node_schemas, schemas
+from penstock.api import body_schemas
 from penstock.api.audit_log import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
-from penstock.api.describing import operation
+from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
 from penstock.api.raw_path import is_route_word
 from penstock.definition.plan import Plan
-from penstock.engine.commands import ExecutionRecord
 from penstock.engine.states import ExecutionState
 from penstock.errors import NotFound, StoreError
 from penstock.service import Service
-from penstock.service.executions import row_view
 from penstock.service.retries import RetryPlan
 from penstock.service.submissions import LABELS_MAX, StartRequest, Submitted
 from penstock.stores.base import ControlRequest
 from penstock.stores.records import Search
 from penstock.telemetry import traces
-from penstock.views.executions import history_view, time_text
+from penstock.views.executions import (
+    Execution,
+    HistoryItem,
+    ListedExecution,
+    LogItemPage,
+    Requested,
+    Results,
+    history_item,
+    listed_view,
+)
+from penstock.views.graphs import Graph
+from penstock.views.nodes import NodeDetail
+from penstock.views.pages import Page
+from penstock.views.retries import Retried
+from penstock.views.starts import BatchItem, Started, started_view
 
 WAIT_SECONDS_MAX = 60.0
 NAME_LENGTH = 200
@@ -81,7 +94,7 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
         **operation(
             "start_execution",
             "Start an execution",
-            {201: schemas.Execution},
+            {201: Execution},
             errors=(404,),
             body=body_schemas.START_REQUEST,
         ),
@@ -100,7 +113,7 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
         **operation(
             "start_executions",
             "Start many executions",
-            {200: schemas.page_of(schemas.BatchItem)},
+            {200: page_of(BatchItem)},
             body=body_schemas.BATCH,
         ),
     )
@@ -111,7 +124,7 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
         # compiled once: a large document a thousand times would block the event loop
         shared = await service.workflows.plan(body["definition"]) if "definition" in body else None
 
-        starts: list[asyncio.Task[dict[str, Any]]] = []
+        starts: list[asyncio.Task[BatchItem]] = []
         for number, item in enumerate(body["executions"], 1):
             starting = _start_item(service, bodies, item, request, shared)
             starts.append(asyncio.create_task(starting))
@@ -119,11 +132,11 @@ def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
                 await asyncio.sleep(0)  # other requests get a turn
         answers = await asyncio.gather(*starts)
 
-        started = [item["execution_id"] for item in answers if "execution_id" in item]
+        started = [item.execution_id for item in answers if item.execution_id is not None]
         note(
             request.scope, count=len(answers), started=len(started), execution_ids=started[:IDS_MAX]
         )
-        return answer({"items": answers, "next_cursor": None})
+        return answer(Page(answers))
 
 
 async def start_one(
@@ -150,7 +163,7 @@ async def start_one(
     if submitted.record is None or submitted.replayed:
         return answer(await _current_view(service, submitted, wait), 201, headers)
 
-    view = _started_view(submitted.record)
+    view: Started | Execution = started_view(submitted.record)
     if wait:
         with suppress(StoreError):  # it is stored and was accepted, though it can't be read now
             view = await _current_view(service, submitted, wait)
@@ -159,7 +172,7 @@ async def start_one(
 
 async def _start_item(
     service: Service, bodies: Bodies, item: dict[str, Any], request: Request, shared: Plan | None
-) -> dict[str, Any]:
+) -> BatchItem:
     try:
         if shared is not None and not item.keys() & {"workflow", "definition"}:
             bodies.check({"workflow": shared.name, **item}, body_schemas.START_REQUEST)
@@ -169,11 +182,11 @@ async def _start_item(
             start_request = _start_request(item, request, None)
         submitted = await service.submissions.submit(start_request)
     except Exception as error:  # noqa: BLE001 -- it must not fail the other items
-        return {"error": problem_of(error)}
+        return BatchItem(error=problem_of(error))
 
     if submitted.record is None:
-        return {"execution_id": submitted.execution_id}
-    return _started_view(submitted.record)
+        return BatchItem(execution_id=submitted.execution_id)
+    return BatchItem(**structs.asdict(started_view(submitted.record)))
 
 
 def _workflow_name(body: dict[str, Any]) -> str:
@@ -196,18 +209,7 @@ def _start_request(body: dict[str, Any], request: Request, key: str | None) -> S
     )
 
 
-def _started_view(record: ExecutionRecord) -> dict[str, Any]:
-    return {
-        "execution_id": record.execution_id,
-        "workflow": record.workflow,
-        "version": record.version,
-        "state": "PENDING",
-        "created_at": time_text(record.created_at),
-        "labels": record.labels,
-    }
-
-
-async def _current_view(service: Service, submitted: Submitted, wait: float) -> dict[str, Any]:
+async def _current_view(service: Service, submitted: Submitted, wait: float) -> Execution:
     execution_id = submitted.execution_id
     ended = None
     if wait:
@@ -225,7 +227,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         **operation(
             "list_executions",
             "Search executions, the newest first",
-            {200: schemas.page_of(schemas.ListedExecution)},
+            {200: page_of(ListedExecution)},
         ),
     )
     async def listed(  # noqa: PLR0913, PLR0917 -- the filters
@@ -257,11 +259,11 @@ def _look_routes(router: APIRouter, service: Service) -> None:
             limit=limit + 1,
         )
         rows = await executions.search(search)
-        return answer(page(rows, limit, row_view, lambda row: row.n))
+        return answer(page(rows, limit, listed_view, lambda row: row.n))
 
     @router.get(
         "/{execution_id}",
-        **operation("get_execution", "An execution", {200: schemas.Execution}, errors=(404,)),
+        **operation("get_execution", "An execution", {200: Execution}, errors=(404,)),
     )
     async def get(
         execution_id: str,
@@ -273,7 +275,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
 
     @router.get(
         "/{execution_id}/results",
-        **operation("get_results", "Its outputs", {200: schemas.Results}, errors=(404,)),
+        **operation("get_results", "Its outputs", {200: Results}, errors=(404,)),
     )
     async def results(execution_id: str) -> Response:
         return answer(await executions.results(execution_id))
@@ -283,7 +285,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         **operation(
             "get_history",
             "Every change of state",
-            {200: schemas.page_of(schemas.HistoryItem)},
+            {200: page_of(HistoryItem)},
             errors=(404,),
         ),
     )
@@ -291,12 +293,11 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         execution_id: str, after: After = 0, cursor: Cursor = None, limit: Limit = 500
     ) -> Response:
         lines = await executions.history(execution_id, max(after, number_cursor(cursor) or 0))
-        items = history_view(lines[: limit + 1])
-        return answer(page(items, limit, lambda item: item, lambda item: item["seq"]))
+        return answer(page(lines[: limit + 1], limit, history_item, lambda line: line.seq))
 
     @router.get(
         "/{execution_id}/graph",
-        **operation("get_graph", "Nodes and edges", {200: node_schemas.Graph}, errors=(404,)),
+        **operation("get_graph", "Nodes and edges", {200: Graph}, errors=(404,)),
     )
     async def graph(execution_id: str) -> Response:
         return answer(await executions.graph(execution_id))
@@ -308,22 +309,19 @@ def _node_routes(router: APIRouter, service: Service) -> None:
         **operation(
             "get_node_logs",
             "What a node's attempts logged",
-            {200: schemas.page_of(schemas.LogItem)},
+            {200: LogItemPage},
             errors=(404,),
         ),
     )
     async def logs(execution_id: str, node_id: str, request: Request) -> Response:
         if not is_route_word(request, "logs"):
             return await node(execution_id, f"{node_id}/logs")
-        texts = await service.executions.logs(execution_id, node_id)
-        items = [{"attempt": log.attempt, "text": log.text, "live": log.live} for log in texts]
-        return answer({"node_id": node_id, "items": items, "next_cursor": None})
+        logs = await service.executions.logs(execution_id, node_id)
+        return answer(LogItemPage(node_id=node_id, items=logs))
 
     @router.get(
         "/{execution_id}/nodes/{node_id:path}",
-        **operation(
-            "get_node", "A node with its attempts", {200: node_schemas.NodeDetail}, errors=(404,)
-        ),
+        **operation("get_node", "A node with its attempts", {200: NodeDetail}, errors=(404,)),
     )
     async def node(execution_id: str, node_id: str) -> Response:
         return answer(await service.nodes.view(execution_id, node_id))
@@ -363,13 +361,11 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
     def add(request: ControlRequest, summary: str) -> None:
         @router.post(
             f"/{{execution_id}}/{request}",
-            **operation(
-                f"{request}_execution", summary, {202: schemas.Requested}, errors=(404, 409)
-            ),
+            **operation(f"{request}_execution", summary, {202: Requested}, errors=(404, 409)),
         )
         async def request_control(execution_id: str) -> Response:
             await service.executions.request_control(execution_id, request)
-            return answer({"execution_id": execution_id, "requested": request}, 202)
+            return answer(Requested(execution_id=execution_id, requested=request), 202)
 
     add("cancel", "Cancel: at once for the execution, cooperative for what runs")
     add("pause", "Pause: what runs is recorded, nothing new starts")
@@ -380,7 +376,7 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
         **operation(
             "retry_execution",
             "Run again what didn't complete, as a new execution",
-            {201: schemas.Retried, 200: schemas.Retried},
+            {201: Retried, 200: Retried},
             errors=(404, 409),
             body=body_schemas.RETRY,
             body_required=False,
@@ -405,23 +401,19 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
         if body.get("preview", preview):
             skip_audit(request.scope)
             plan = await service.retries.preview(execution_id, start=start, version=version)
-            return answer(retry_view(None, execution_id, plan))
+            return answer(retried_view(None, execution_id, plan))
 
         retry_id, plan = await service.retries.retry(execution_id, start=start, version=version)
         note(request.scope, execution_id=retry_id)
         headers = {"Location": f"/api/v1/executions/{retry_id}"}
-        return answer(retry_view(retry_id, execution_id, plan), 201, headers)
+        return answer(retried_view(retry_id, execution_id, plan), 201, headers)
 
 
-def retry_view(retry_id: str | None, retry_of: str, plan: RetryPlan) -> dict[str, Any]:
-    return {
-        "execution_id": retry_id,
-        "retry_of": retry_of,
-        "version": plan.version,
-        "keeps": plan.reused,
-        "runs": runs_view(plan),
-    }
-
-
-def runs_view(plan: RetryPlan) -> list[dict[str, str]]:
-    return [{"node_id": run.node_id, "reason": run.reason} for run in plan.runs]
+def retried_view(retry_id: str | None, retry_of: str, plan: RetryPlan) -> Retried:
+    return Retried(
+        execution_id=retry_id,
+        retry_of=retry_of,
+        version=plan.version,
+        keeps=plan.reused,
+        runs=plan.runs,
+    )

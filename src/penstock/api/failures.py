@@ -7,12 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
-from penstock.api import schemas
 from penstock.api.bodies import answer
-from penstock.api.describing import operation
+from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, Moment, encode, moment, number_cursor
 from penstock.service import Service
-from penstock.service.failures import FailureSearch, failure_view
+from penstock.service.failures import FailureSearch
+from penstock.views.dead_letters import Failure, failure_view
+from penstock.views.pages import Page
 
 Filter = Annotated[str | None, Query(max_length=1024)]
 
@@ -25,7 +26,7 @@ def routes(service: Service) -> APIRouter:
         **operation(
             "list_errors",
             "Nodes that failed for good, and why, the newest first",
-            {200: schemas.page_of(schemas.Failure)},
+            {200: page_of(Failure)},
         ),
     )
     async def listed(  # noqa: PLR0913, PLR0917 -- the filters
@@ -58,10 +59,7 @@ def routes(service: Service) -> APIRouter:
         )
         failure_page = await service.failures.page(search)
         next_before = failure_page.next_before
-        view = {
-            "items": [failure_view(row) for row in failure_page.rows],
-            "next_cursor": None if next_before is None else encode(next_before),
-        }
-        return answer(view)
+        items = [failure_view(row) for row in failure_page.rows]
+        return answer(Page(items, None if next_before is None else encode(next_before)))
 
     return router

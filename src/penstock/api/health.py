@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
 
 from fastapi import APIRouter
+from msgspec import UNSET
 from starlette.responses import Response
 
-from penstock.api import schemas
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
 from penstock.api.timing import ApiTiming
@@ -18,14 +17,14 @@ from penstock.service.fleet import Fleet
 from penstock.service.outages import shown_outage
 from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
-from penstock.views.executions import time_text
+from penstock.views.health import Check, Health, HealthReport
+from penstock.views.times import time_text
 
 NOBODY = "-"
 """No workflow has this name and a version 0: looking for it is the cheapest read."""
 QUEUES_MAX = 20
 """Queues with untaken tasks that are listed."""
 
-Check = dict[str, Any]
 Checks = dict[str, Callable[[], Awaitable[Check]]]
 
 
@@ -33,13 +32,13 @@ def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTimin
     """The routes of health checks, without a prefix."""
     router = APIRouter(tags=["health"])
 
-    @router.get("/health/live", **operation("live", "The process answers", {200: schemas.Health}))
+    @router.get("/health/live", **operation("live", "The process answers", {200: Health}))
     async def live() -> Response:
-        return answer({"status": "ok"})
+        return answer(Health("ok"))
 
     @router.get(
         "/health/ready",
-        **operation("ready", "Everything that it needs answers", {200: schemas.Health}),
+        **operation("ready", "Everything that it needs answers", {200: Health}),
     )
     async def ready() -> Response:
         # orchestrators of other processes aren't needed: what is accepted now runs when they come
@@ -48,11 +47,11 @@ def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTimin
         else:
             checks = await store_checks(service.stores, timing)
         fine = _are_ok(checks.values())
-        return answer({"status": "ok" if fine else "unavailable"}, 200 if fine else 503)
+        return answer(Health("ok" if fine else "unavailable"), 200 if fine else 503)
 
     @router.get(
         "/health",
-        **operation("health", "How each part is", {200: None}),
+        **operation("health", "How each part is", {200: HealthReport}),
         description="`degraded`: it answers and accepts,"
         " but something waits that nobody will run as things are.",
     )
@@ -65,35 +64,34 @@ def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTimin
         if not _are_ok(checks[name] for name in needed):
             status = "unavailable"
         is_up = status != "unavailable"
-        view = {
-            "status": status,
-            "version": version,
-            "time": time_text(service.stores.hot.now()),
-            "reasons": [check["detail"] for check in checks.values() if not check["ok"]],
-            "checks": checks,
-            # for clients of other implementations
-            "healthy": is_up,
-            "ok": is_up,
-        }
+        view = HealthReport(
+            status=status,
+            version=version,
+            time=time_text(service.stores.hot.now()),
+            reasons=[check.detail for check in checks.values() if check.detail is not UNSET],
+            checks=checks,
+            healthy=is_up,
+            ok=is_up,
+        )
         return answer(view, 200 if is_up else 503)
 
     return router
 
 
 def _are_ok(checks: Iterable[Check]) -> bool:
-    return all(check["ok"] for check in checks)
+    return all(check.ok for check in checks)
 
 
 def _needed_checks(stores: Stores, fleet: Fleet) -> Checks:
     """The checks of the parts without which nothing runs."""
 
     async def orchestrator() -> Check:
-        if any(view["partitions"] for view in await fleet.orchestrators()):
-            return {"ok": True}
-        return {
-            "ok": False,
-            "detail": "no orchestrator owns a partition; start one with 'penstock orchestrator'",
-        }
+        if any(view.partitions for view in await fleet.orchestrators()):
+            return Check(ok=True)
+        return Check(
+            ok=False,
+            detail="no orchestrator owns a partition; start one with 'penstock orchestrator'",
+        )
 
     return {**_store_checks(stores), "orchestrator": orchestrator}
 
@@ -104,17 +102,17 @@ def _working_checks(fleet: Fleet, waiting: Waiting) -> Checks:
     async def workers() -> Check:
         count = len(await fleet.workers())
         if count:
-            return {"ok": True, "count": count}
-        return {
-            "ok": False,
-            "count": 0,
-            "detail": "no worker is alive: nothing runs until one is ('penstock worker')",
-        }
+            return Check(ok=True, count=count)
+        return Check(
+            ok=False,
+            count=0,
+            detail="no worker is alive: nothing runs until one is ('penstock worker')",
+        )
 
     async def queues() -> Check:
         untaken = await waiting.untaken()
         if not untaken:
-            return {"ok": True}
+            return Check(ok=True)
 
         listed = untaken[:QUEUES_MAX]
         texts = [
@@ -123,11 +121,11 @@ def _working_checks(fleet: Fleet, waiting: Waiting) -> Checks:
         ]
         if len(untaken) > QUEUES_MAX:
             texts.append(f"and {len(untaken) - QUEUES_MAX} more")
-        return {
-            "ok": False,
-            "detail": "; ".join(texts),
-            "untaken": [tasks._asdict() for tasks in listed],
-        }
+        return Check(
+            ok=False,
+            detail="; ".join(texts),
+            untaken=listed,
+        )
 
     return {"workers": workers, "queues": queues}
 
@@ -147,11 +145,11 @@ def _store_checks(stores: Stores) -> Checks:
     async def hot() -> Check:
         stores.hot.check_open()
         end = await stores.cold.executions.commits_end()
-        return {"ok": True, "position": end[0] if len(end) == 1 else list(end)}
+        return Check(ok=True, position=end[0] if len(end) == 1 else list(end))
 
     async def cold() -> Check:
         await stores.cold.definitions.get_workflow(NOBODY, 0)
-        return {"ok": True}
+        return Check(ok=True)
 
     if stores.topology.is_tiered:
         return {"redis": hot, "database": cold}
@@ -163,4 +161,4 @@ async def _within_time(check: Callable[[], Awaitable[Check]], seconds: float) ->
         async with asyncio.timeout(seconds):
             return await check()
     except Exception as error:  # noqa: BLE001 -- whatever it is, this part doesn't answer
-        return {"ok": False, "detail": shown_outage(error)}
+        return Check(ok=False, detail=shown_outage(error))

@@ -11,8 +11,10 @@ from typing import Annotated, Any, TypeVar
 from fastapi import Query
 
 from penstock.api.problems import Refused
+from penstock.views.pages import Page
 
 Row = TypeVar("Row")
+Item = TypeVar("Item")
 NUMBER_DIGITS_MAX = 18
 """Digits of a number in a cursor: it fits into 64 bits."""
 Limit = Annotated[int, Query(ge=1, le=500, description="How many at most.")]
@@ -26,15 +28,13 @@ Moment = Annotated[
 
 
 def page(
-    rows: Sequence[Row], limit: int, view: Callable[[Row], Any], cursor_of: Callable[[Row], Any]
-) -> dict[str, Any]:
+    rows: Sequence[Row], limit: int, view: Callable[[Row], Item], cursor_of: Callable[[Row], Any]
+) -> Page[Item]:
     """A page of a list. `rows` has one more than `limit` if there is another page."""
     page_rows = rows[:limit]
     has_next = len(rows) > limit
-    return {
-        "items": [view(row) for row in page_rows],
-        "next_cursor": encode(cursor_of(page_rows[-1])) if has_next else None,
-    }
+    items = [view(row) for row in page_rows]
+    return Page(items, encode(cursor_of(page_rows[-1])) if has_next else None)
 
 
 def encode(position: Any) -> str:

@@ -8,16 +8,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from msgspec import UNSET, UnsetType
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from penstock import errors
+from penstock.definition.problems import Problem
 from penstock.service.outages import shown_outage
+from penstock.views.problems import ProblemDocument
 
 log = logging.getLogger("penstock.api")
 
@@ -52,46 +54,35 @@ class Refused(Exception):
         detail: str,
         *,
         headers: Mapping[str, str] | None = None,
-        **members: Any,
+        problems: list[Problem] | UnsetType = UNSET,
     ) -> None:
         super().__init__(detail)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.headers = headers
-        self.members = members
-        """Further members of the problem document."""
+        self.headers = headers or {}
+        self.document = problem(status, code, detail, problems)
 
 
-def problem(status: int, code: str, detail: str, **members: Any) -> dict[str, Any]:
-    title = HTTPStatus(status).phrase
-    return {
-        "type": "about:blank",
-        "title": title,
-        "status": status,
-        "detail": detail,
-        "code": code,
-        **members,
-    }
+def problem(
+    status: int, code: str, detail: str, problems: list[Problem] | UnsetType = UNSET
+) -> ProblemDocument:
+    return ProblemDocument(
+        type="about:blank",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=_clean(detail),
+        code=code,
+        problems=problems,
+    )
 
 
 def problem_response(
-    status: int,
-    code: str,
-    detail: str,
-    *,
-    headers: Mapping[str, str] | None = None,
-    **members: Any,
+    status: int, code: str, detail: str, *, headers: Mapping[str, str] | None = None
 ) -> Response:
-    body = msgspec.json.encode(problem(status, code, _clean(detail), **members))
-    return Response(body, status, {**SAFE_HEADERS, **(headers or {})}, MEDIA_TYPE)
+    return answer_to(Refused(status, code, detail, headers=headers))
 
 
-def problem_of(error: Exception) -> dict[str, Any]:
+def problem_of(error: Exception) -> ProblemDocument:
     """The problem document of an error inside a larger answer, such as that to a batch."""
-    response = answer_to(error)
-    document: dict[str, Any] = msgspec.json.decode(bytes(response.body))
-    return document
+    return refusal_of(error).document
 
 
 def install(app: FastAPI) -> None:
@@ -104,61 +95,59 @@ def install(app: FastAPI) -> None:
 
 def answer_to(error: Exception) -> Response:
     """The answer to any exception: a problem document."""
+    refusal = refusal_of(error)
+    document = refusal.document
+    body = msgspec.json.encode(document)
+    return Response(body, document.status, {**SAFE_HEADERS, **refusal.headers}, MEDIA_TYPE)
+
+
+def refusal_of(error: Exception) -> Refused:
+    """Any exception as a refusal."""
     if isinstance(error, Refused):
-        return problem_response(
-            error.status, error.code, error.detail, headers=error.headers, **error.members
-        )
+        return error
     if isinstance(error, RequestValidationError):
         return _invalid_request(error)
     if isinstance(error, HTTPException):
         code = CODES.get(error.status_code, "invalid_request")
-        return problem_response(error.status_code, code, str(error.detail), headers=error.headers)
+        return Refused(error.status_code, code, str(error.detail), headers=error.headers)
 
     for kind in type(error).__mro__:
         if kind in STATUS:
             status, code = STATUS[kind]
-            return _answer_to_ours(error, status, code)
+            return _refusal_of_ours(error, status, code)
 
     log.error("a request broke", exc_info=error)
-    return problem_response(
-        500, "internal_error", "something broke in the service; its log has the details"
-    )
+    return Refused(500, "internal_error", "something broke in the service; its log has the details")
 
 
-def _answer_to_ours(error: Exception, status: int, code: str) -> Response:
+def _refusal_of_ours(error: Exception, status: int, code: str) -> Refused:
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
-        return problem_response(status, code, shown_outage(error), headers={"Retry-After": "1"})
+        return Refused(status, code, shown_outage(error), headers={"Retry-After": "1"})
 
     if isinstance(error, errors.Overloaded):
         headers = {"Retry-After": f"{error.retry_after:.0f}"}
-        return problem_response(status, code, str(error), headers=headers)
+        return Refused(status, code, str(error), headers=headers)
 
     if isinstance(error, errors.InvalidWorkflow):
-        problems = [msgspec.to_builtins(problem) for problem in error.problems]
-        detail = error.problems[0].message if error.problems else str(error)
+        problems = list(error.problems)
+        detail = problems[0].message if problems else str(error)
         if len(problems) > 1:
             detail = f"{len(problems):,} problems; the first: {detail}"
-        return problem_response(status, code, detail, problems=problems)
+        return Refused(status, code, detail, problems=problems)
 
     if isinstance(error, errors.InvalidInput) and error.problems:
-        problems = [msgspec.to_builtins(problem) for problem in error.problems]
-        return problem_response(status, code, str(error), problems=problems)
+        return Refused(status, code, str(error), problems=list(error.problems))
 
-    return problem_response(status, code, str(error))
+    return Refused(status, code, str(error))
 
 
-def _invalid_request(error: RequestValidationError) -> Response:
+def _invalid_request(error: RequestValidationError) -> Refused:
     problems = [
-        {
-            "code": "invalid_request",
-            "path": ".".join(map(str, mistake["loc"])),
-            "message": mistake["msg"],
-            "node_id": None,
-        }
+        Problem("invalid_request", ".".join(map(str, mistake["loc"])), mistake["msg"])
         for mistake in error.errors()
     ]
-    detail = "; ".join(f"{problem['path']}: {problem['message']}" for problem in problems[:3])
-    return problem_response(422, "invalid_request", detail, problems=problems)
+    detail = "; ".join(f"{problem.path}: {problem.message}" for problem in problems[:3])
+    return Refused(422, "invalid_request", detail, problems=problems)
 
 
 def _clean(text: str) -> str:

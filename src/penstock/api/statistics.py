@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from penstock.api import statistics_schemas as schemas
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
 from penstock.api.raw_path import is_route_word
 from penstock.api.workflows import get_version
 from penstock.service import Service
 from penstock.service.fleet import Fleet
+from penstock.views.statistics import Stats, WorkflowStats
 
 WEEK_SECONDS = 7 * 24 * 3600
 Seconds = Annotated[int, Query(ge=60, le=WEEK_SECONDS, description="How far back.")]
@@ -32,7 +32,7 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
     @router.get(
         "/stats",
         tags=["system"],
-        **operation("get_stats", "How all of it does", {200: schemas.Stats}),
+        **operation("get_stats", "How all of it does", {200: Stats}),
     )
     async def stats(seconds: Seconds = 3600, buckets: Buckets = 60) -> Response:
         """Executions by when they were created and the state that they are in now.
@@ -47,7 +47,7 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
         **operation(
             "get_workflow_stats",
             "How a workflow and its nodes do",
-            {200: schemas.WorkflowStats},
+            {200: WorkflowStats},
             errors=(404,),
         ),
     )

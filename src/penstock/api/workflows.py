@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
-from penstock.api import body_schemas, node_schemas, schemas
+from penstock.api import body_schemas
 from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
-from penstock.api.describing import operation
+from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, page, text_cursor
 from penstock.api.raw_path import is_route_word
-from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
 from penstock.service import Service
-from penstock.service.workflows import ALIAS, LATEST, Workflows
-from penstock.stores.records import Weights, WorkflowRow
-from penstock.views.executions import time_text
+from penstock.service.workflows import ALIAS, Workflows
+from penstock.stores.records import LATEST
+from penstock.views import workflows as views
+from penstock.views.graphs import WorkflowGraph
+from penstock.views.pages import Page
 
 Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
 AllowUnknown = Annotated[
@@ -48,7 +47,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         **operation(
             "put_workflow",
             "Store a workflow",
-            {201: schemas.StoredWorkflow, 200: schemas.StoredWorkflow},
+            {201: views.StoredWorkflow, 200: views.StoredWorkflow},
             body=body_schemas.DOCUMENT,
         ),
     )
@@ -65,14 +64,8 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         name = put.plan.name
         version = put.stored.version
         note(request.scope, f"workflows/{name}", version=version, created=put.created)
-        view = {
-            "name": name,
-            "version": version,
-            "created": put.created,
-            "created_at": time_text(put.stored.created_at),
-            "warnings": _problem_views(put.warnings),
-            "aliases": _aliases_view(await workflows.aliases(name)),
-        }
+        aliases = await workflows.aliases(name)
+        view = views.stored_workflow_view(put.stored, aliases, put.warnings, created=put.created)
         return answer(view, 201 if put.created else 200)
 
     @router.post(
@@ -80,7 +73,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         **operation(
             "validate_workflow",
             "Check a workflow",
-            {200: schemas.Validation},
+            {200: views.Validation},
             body=body_schemas.DOCUMENT,
         ),
     )
@@ -89,23 +82,17 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
-        view: dict[str, Any] = {
-            "valid": True,
-            "name": None,
-            "nodes": 0,
-            "problems": [],
-            "warnings": [],
-        }
+        view = views.Validation(valid=True, name=None, nodes=0, problems=[], warnings=[])
         try:
             checked = await workflows.check(
                 document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
             )
-            view["name"] = checked.plan.name
-            view["nodes"] = len(checked.plan.nodes)
-            view["warnings"] = _problem_views(checked.warnings)
+            view.name = checked.plan.name
+            view.nodes = len(checked.plan.nodes)
+            view.warnings = checked.warnings
         except InvalidWorkflow as error:
-            view["valid"] = False
-            view["problems"] = _problem_views(error.problems)
+            view.valid = False
+            view.problems = list(error.problems)
         return answer(view)
 
     @router.get(
@@ -113,19 +100,19 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         **operation(
             "list_workflows",
             "All workflows, by name",
-            {200: schemas.page_of(schemas.ListedWorkflow)},
+            {200: page_of(views.ListedWorkflow)},
         ),
     )
     async def listed(cursor: Cursor = None, limit: Limit = 50) -> Response:
         rows = await workflows.page(text_cursor(cursor), limit + 1)
-        return answer(page(rows, limit, _row_view, lambda row: row.name))
+        return answer(page(rows, limit, views.listed_workflow_view, lambda row: row.name))
 
     @router.put(
         "/{name:path}/aliases/{alias}",
         **operation(
             "set_alias",
             "Let an alias mean a version, or several by their shares",
-            {200: schemas.Alias},
+            {200: views.Alias},
             errors=(404,),
             body=body_schemas.ALIAS,
         ),
@@ -139,10 +126,10 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
 
         aliases = await workflows.aliases(name)
         old = aliases.get(alias)
-        new = _weights_view(weights)
-        note(request.scope, old=_weights_view(old) if old else None, new=new)
+        new = views.weights_view(weights)
+        note(request.scope, old=views.weights_view(old) if old else None, new=new)
         await workflows.set_alias(name, alias, weights)
-        return answer({"name": name, "alias": alias, "weights": new})
+        return answer(views.Alias(name=name, alias=alias, weights=new))
 
 
 def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
@@ -151,7 +138,7 @@ def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
         **operation(
             "get_workflow_graph",
             "Nodes and edges of a version",
-            {200: node_schemas.WorkflowGraph},
+            {200: WorkflowGraph},
             errors=(404,),
         ),
     )
@@ -168,7 +155,7 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
         **operation(
             "list_versions",
             "The versions of a workflow, the newest first",
-            {200: schemas.page_of(schemas.Version)},
+            {200: page_of(views.Version)},
             errors=(404,),
         ),
     )
@@ -177,17 +164,7 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
             return await get(f"{name}/versions", request.query_params.get("version"))
         stored_versions = await workflows.versions(name)
         aliases = await workflows.aliases(name)
-        items: list[dict[str, Any]] = []
-        for stored in stored_versions:
-            version = stored.version
-            item = {
-                "version": version,
-                "created_at": time_text(stored.created_at),
-                "content_hash": stored.content_hash,
-                "aliases": sorted(alias for alias in aliases if aliases[alias].get(version)),
-            }
-            items.append(item)
-        return answer({"items": items, "next_cursor": None})
+        return answer(Page([views.version_view(stored, aliases) for stored in stored_versions]))
 
     @router.delete(
         "/{name:path}/aliases/{alias}",
@@ -198,14 +175,14 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
             return await delete(f"{name}/aliases/{alias}", request)
         aliases = await workflows.aliases(name)
         old = aliases.get(alias)
-        note(request.scope, old=_weights_view(old) if old else None)
+        note(request.scope, old=views.weights_view(old) if old else None)
         await workflows.remove_alias(name, alias)
         return Response(status_code=204)
 
     @router.get(
         "/{name:path}",
         **operation(
-            "get_workflow", "A version of a workflow", {200: schemas.Workflow}, errors=(404,)
+            "get_workflow", "A version of a workflow", {200: views.Workflow}, errors=(404,)
         ),
     )
     async def get(name: str, version: Tag = None) -> Response:
@@ -229,36 +206,4 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
 
 async def get_version(workflows: Workflows, name: str, tag: str | None) -> Response:
     stored, aliases = await workflows.get(name, tag)
-    latest = max(aliases.get(LATEST) or {stored.version: 1})
-    view = {
-        "name": stored.name,
-        "version": stored.version,
-        "definition": json.loads(stored.document),
-        "created_at": time_text(stored.created_at),
-        "latest_version": latest,
-        "aliases": _aliases_view(aliases),
-    }
-    return answer(view)
-
-
-def _problem_views(problems: list[Problem]) -> list[dict[str, Any]]:
-    return [msgspec.to_builtins(problem) for problem in problems]
-
-
-def _weights_view(weights: Weights) -> dict[str, int]:
-    return {str(version): share for version, share in weights.items()}
-
-
-def _aliases_view(aliases: dict[str, Weights]) -> dict[str, dict[str, int]]:
-    return {name: _weights_view(weights) for name, weights in aliases.items()}
-
-
-def _row_view(row: WorkflowRow) -> dict[str, Any]:
-    return {
-        "name": row.name,
-        "latest_version": row.latest,
-        "versions": row.versions,
-        "aliases": _aliases_view({LATEST: {row.latest: 100}, **row.aliases}),
-        "created_at": time_text(row.created_at),
-        "updated_at": time_text(row.updated_at),
-    }
+    return answer(views.workflow_view(stored, aliases))

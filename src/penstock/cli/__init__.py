@@ -15,6 +15,7 @@ On this machine:
 - `live`: the live table.
 - `streams`: standard output while handlers run.
 - `interrupt`: Ctrl-C, SIGTERM and a closed terminal.
+- `ending`: how an execution ended, here or on a server: what the report is made of.
 - `report`: what is said at the end: how it went, what failed and what to do about it.
 - `validate`: `penstock validate`.
 - `graph`: `penstock graph`.
@@ -39,7 +40,6 @@ Against a server:
 - `submit`: `penstock submit`.
 - `executions`: `penstock list`, `show`, `results`.
 - `watch`: `penstock watch`.
-- `remote_ending`: an execution on a server in the shapes of `progress` and `report`.
 - `control`: `penstock cancel`, `pause`, `resume`, `retry`.
 - `dlq`: `penstock dlq`.
 - `failures`: `penstock errors`.

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.remote import as_json, ask, print_json, server_options
+from penstock.cli.remote import as_json, ask, decode, print_json, server_options
 
 if TYPE_CHECKING:
     from penstock.client import Client
+    from penstock.views.retries import Retried
 
 AN_ID = "0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b"
 RETRY_EPILOG = f"""Examples:
@@ -67,29 +68,32 @@ def retry(execution_id: str, **options: Any) -> int:
     """
 
     async def start_retry(client: Client) -> int:
+        from penstock.views.retries import Retried
+
         handle = client.execution(execution_id)
         plan = await handle.retry(options["start"], options["version"], preview=options["preview"])
-        if options["wait"] and plan["execution_id"]:
+        retried = decode(plan, Retried)
+        if options["wait"] and retried.execution_id:
             from penstock.cli.watch import see_through
 
-            new = client.execution(plan["execution_id"])
+            new = client.execution(retried.execution_id)
             return await see_through(client, new, options, quiet=options["as_json"])
         if options["as_json"]:
             print_json(plan)
         elif options["preview"]:
-            print_preview(plan)
+            print_preview(retried)
         else:
-            print(plan["execution_id"])
+            print(retried.execution_id)
         return 0
 
     return ask(options, start_retry)
 
 
-def print_preview(plan: dict[str, Any]) -> None:
+def print_preview(retried: Retried) -> None:
     from penstock.cli.safe_text import counted
     from penstock.cli.tables import show_table
 
-    show_table(["node", "runs because"], [[run["node_id"], run["reason"]] for run in plan["runs"]])
-    runs = counted(len(plan["runs"]), "node")
-    reused = counted(len(plan["keeps"]), "output")
-    print(f"\n{runs} would run on version {plan['version']}; {reused} would be reused.")
+    show_table(["node", "runs because"], [[run.node_id, run.reason] for run in retried.runs])
+    runs = counted(len(retried.runs), "node")
+    reused = counted(len(retried.keeps), "output")
+    print(f"\n{runs} would run on version {retried.version}; {reused} would be reused.")

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.remote import as_json, ask, gather, print_json, server_options, short_time
+from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
 
 if TYPE_CHECKING:
     from penstock.client import Client
+    from penstock.views.workflows import ListedWorkflow, ShownWeights, Version
 
 SHARE = re.compile(r"(\d{1,9})=(\d{1,7})")
 
@@ -35,6 +36,7 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
     from penstock.cli import reading
     from penstock.cli.safe_text import one_line
     from penstock.config import Settings
+    from penstock.views.workflows import StoredWorkflow
 
     document = reading.read_file(file, reading.document_limits(Settings.load()))
     if not isinstance(document, dict):
@@ -47,13 +49,14 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
             document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
         )
 
-    stored = ask(options, store)
+    answer = ask(options, store)
     if options["as_json"]:
-        print_json(stored)
+        print_json(answer)
         return
-    for warning in stored["warnings"]:
-        print(one_line(f"warning: {warning['message']}"), file=sys.stderr)
-    print(one_line(f"{stored['name']}@{stored['version']}"))
+    stored = decode(answer, StoredWorkflow)
+    for warning in stored.warnings:
+        print(one_line(f"warning: {warning.message}"), file=sys.stderr)
+    print(one_line(f"{stored.name}@{stored.version}"))
 
 
 @click.command(epilog="Examples:\n\n\b\n  penstock versions\n  penstock versions report --json")
@@ -73,43 +76,44 @@ def versions(name: str | None, **options: Any) -> None:
         print_json({"items": items})
         return
     from penstock.cli.tables import show_table
+    from penstock.views.workflows import ListedWorkflow, Version
 
     if not items:
         print("No workflows.", file=sys.stderr)
     elif name is None:
         columns = ["workflow", "latest", "versions", "aliases", "updated"]
-        show_table(columns, [_workflow_row(item) for item in items])
+        show_table(columns, [_workflow_row(decode(item, ListedWorkflow)) for item in items])
     else:
         columns = ["version", "created", "aliases", "content"]
-        show_table(columns, [_version_row(item) for item in items])
+        show_table(columns, [_version_row(decode(item, Version)) for item in items])
 
 
-def _workflow_row(item: dict[str, Any]) -> list[object]:
+def _workflow_row(workflow: ListedWorkflow) -> list[object]:
     return [
-        item["name"],
-        item["latest_version"],
-        item["versions"],
-        _aliases(item["aliases"]),
-        short_time(item["updated_at"]),
+        workflow.name,
+        workflow.latest_version,
+        workflow.versions,
+        _aliases(workflow.aliases),
+        short_time(workflow.updated_at),
     ]
 
 
-def _version_row(item: dict[str, Any]) -> list[object]:
+def _version_row(version: Version) -> list[object]:
     return [
-        item["version"],
-        short_time(item["created_at"]),
-        " ".join(item["aliases"]),
-        item["content_hash"][:12],
+        version.version,
+        short_time(version.created_at),
+        " ".join(version.aliases),
+        version.content_hash[:12],
     ]
 
 
-def _aliases(aliases: dict[str, dict[str, int]]) -> str:
+def _aliases(aliases: dict[str, ShownWeights]) -> str:
     return " ".join(
         f"{alias}={_weights(weights)}" for alias, weights in aliases.items() if alias != "latest"
     )
 
 
-def _weights(weights: dict[str, int]) -> str:
+def _weights(weights: ShownWeights) -> str:
     if len(weights) == 1:
         return next(iter(weights))
     return ",".join(f"{version}:{share}" for version, share in weights.items())
@@ -145,13 +149,15 @@ def set_alias(name: str, alias_name: str, target: str, **options: Any) -> None:
     With SHARES, such as 3=90,4=10, several versions each get a share of the executions.
     """
     weights = _read_target(target)
-    stored = ask(options, lambda client: client.set_alias(name, alias_name, weights=weights))
+    answer = ask(options, lambda client: client.set_alias(name, alias_name, weights=weights))
     if options["as_json"]:
-        print_json(stored)
+        print_json(answer)
         return
     from penstock.cli.safe_text import one_line
+    from penstock.views.workflows import Alias
 
-    print(one_line(f"{stored['name']}@{stored['alias']} is {_weights(stored['weights'])}"))
+    stored = decode(answer, Alias)
+    print(one_line(f"{stored.name}@{stored.alias} is {_weights(stored.weights)}"))
 
 
 def _read_target(target: str) -> dict[int, int]:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from penstock.cli.remote import as_json, ask, gather, print_json, server_options, short_time
+from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
 
 if TYPE_CHECKING:
     from penstock.client import Client
+    from penstock.views.dead_letters import DeadLetter
+    from penstock.views.retries import RetriedLetters
 
 FILTERS = ("workflow", "handler", "category", "execution_id")
 RETRY_EPILOG = """Examples:
@@ -83,27 +85,27 @@ def list_dead_letters(**options: Any) -> None:
         print("No dead letters.", file=sys.stderr)
     else:
         from penstock.cli.tables import show_table
+        from penstock.views.dead_letters import DeadLetter
 
+        rows = [_dead_letter_row(decode(item, DeadLetter)) for item in items]
         columns = ["id", "execution", "workflow", "node", "at", "tries", "closed", "error"]
-        show_table(columns, [_dead_letter_row(item) for item in items], whole=("id", "execution"))
+        show_table(columns, rows, whole=("id", "execution"))
         if has_more:
             print("There are more; --limit shows them.", file=sys.stderr)
 
 
-def _dead_letter_row(item: Mapping[str, Any]) -> list[object]:
-    name = f"{item['workflow']}@{item['version']}"
-    error = item["category"]
-    if item["error"]:
-        error = f"{item['category']}: {item['error']['message']}"
-    attempts = len(item["attempts"]) + item.get("attempts_dropped", 0)
+def _dead_letter_row(dead_letter: DeadLetter) -> list[object]:
+    error = dead_letter.category
+    if dead_letter.error:
+        error = f"{dead_letter.category}: {dead_letter.error.message}"
     return [
-        item["id"],
-        item["execution_id"],
-        name,
-        item["node_id"],
-        short_time(item["at"]),
-        attempts,
-        item["closed"] or "",
+        dead_letter.id,
+        dead_letter.execution_id,
+        f"{dead_letter.workflow}@{dead_letter.version}",
+        dead_letter.node_id,
+        short_time(dead_letter.at),
+        len(dead_letter.attempts) + dead_letter.attempts_dropped,
+        dead_letter.closed or "",
         error,
     ]
 
@@ -114,28 +116,30 @@ def _dead_letter_row(item: Mapping[str, Any]) -> list[object]:
 @server_options
 def show_dead_letter(dead_letter_id: int, **options: Any) -> None:
     """Show a dead letter, and why each attempt failed."""
-    dead_letter = ask(options, lambda client: client.dead_letter(dead_letter_id))
+    answer = ask(options, lambda client: client.dead_letter(dead_letter_id))
     if options["as_json"]:
-        print_json(dead_letter)
+        print_json(answer)
         return
     from penstock.cli.safe_text import clean, one_line
     from penstock.cli.tables import show_table
+    from penstock.views.dead_letters import DeadLetter
 
-    node = f"{dead_letter['node_id']} ({dead_letter['handler']})"
-    workflow = f"{dead_letter['workflow']}@{dead_letter['version']}"
-    print(one_line(f"{node} of {workflow}, execution {dead_letter['execution_id']}"))
-    if dead_letter["closed"]:
-        retry = f" as {dead_letter['retried_as']}" if dead_letter["retried_as"] else ""
-        print(one_line(f"{dead_letter['closed']} {short_time(dead_letter['closed_at'])}{retry}"))
+    dead_letter = decode(answer, DeadLetter)
+    node = f"{dead_letter.node_id} ({dead_letter.handler})"
+    workflow = f"{dead_letter.workflow}@{dead_letter.version}"
+    print(one_line(f"{node} of {workflow}, execution {dead_letter.execution_id}"))
+    if dead_letter.closed:
+        retry = f" as {dead_letter.retried_as}" if dead_letter.retried_as else ""
+        print(one_line(f"{dead_letter.closed} {short_time(dead_letter.closed_at)}{retry}"))
     print()
 
     rows = []
-    for attempt in dead_letter["attempts"]:
-        message = (attempt["error"] or {}).get("message")
-        rows.append([attempt["attempt"], short_time(attempt["at"]), message])
+    for attempt in dead_letter.attempts:
+        message = attempt.error.message if attempt.error else None
+        rows.append([attempt.attempt, short_time(attempt.at), message])
     show_table(["attempt", "at", "error"], rows)
 
-    trace = (dead_letter["error"] or {}).get("traceback")
+    trace = dead_letter.error.traceback if dead_letter.error else None
     if options["debug"] and trace:
         print("\n" + clean(trace))
 
@@ -162,22 +166,24 @@ def retry_dead_letters(ids: tuple[int, ...], **options: Any) -> int:
     elif not items:
         print("No dead letters.", file=sys.stderr)
     else:
+        from penstock.views.retries import RetriedLetters
+
         for item in items:
-            _print_retried(item)
+            _print_retried(decode(item, RetriedLetters))
     return int(any("error" in item for item in items))
 
 
-def _print_retried(item: Mapping[str, Any]) -> None:
+def _print_retried(retried: RetriedLetters) -> None:
     from penstock.cli.safe_text import counted, one_line
 
-    if "error" in item:
-        print(one_line(f"{item['retry_of']}: {item['error'].get('detail')}", 2000), file=sys.stderr)
-    elif item["execution_id"] is None:
-        runs = counted(len(item["runs"]), "node")
-        reused = counted(len(item["keeps"]), "output")
-        print(f"{item['retry_of']}: {runs} would run, {reused} reused")
+    if retried.error:
+        print(one_line(f"{retried.retry_of}: {retried.error.detail}", 2000), file=sys.stderr)
+    elif retried.execution_id:
+        print(retried.execution_id)
     else:
-        print(item["execution_id"])
+        runs = counted(len(retried.runs or []), "node")
+        reused = counted(len(retried.keeps or []), "output")
+        print(f"{retried.retry_of}: {runs} would run, {reused} reused")
 
 
 @dlq.command(

@@ -10,6 +10,7 @@ import click
 from penstock.cli.remote import (
     as_json,
     ask,
+    decode,
     gather,
     labels_text,
     print_json,
@@ -20,7 +21,8 @@ from penstock.cli.remote import (
 
 if TYPE_CHECKING:
     from penstock.client import Client
-    from penstock.views.result import Result
+    from penstock.views.executions import Execution, ListedExecution
+    from penstock.views.nodes import Node
 
 STATES = ("PENDING", "RUNNING", "PAUSED", "COMPLETED", "FAILED", "CANCELLED")
 NODES_SHOWN = 200
@@ -76,32 +78,34 @@ def list_executions(**options: Any) -> None:
         print_json({"items": items})
         return
     from penstock.cli.tables import show_table
+    from penstock.views.executions import ListedExecution
 
     if not items:
         print("No executions.", file=sys.stderr)
         return
     columns = ["id", "workflow", "state", "created", "took", "note"]
-    show_table(columns, [_execution_row(item) for item in items])
+    show_table(columns, [_execution_row(decode(item, ListedExecution)) for item in items])
     if has_more:
         print("There are more; --limit shows them.", file=sys.stderr)
 
 
-def _execution_row(item: dict[str, Any]) -> list[str]:
+def _execution_row(execution: ListedExecution) -> list[str]:
     from penstock.cli.safe_text import duration
 
-    took = seconds_between(item["started_at"] or item["created_at"], item["finished_at"])
-    error = item["error"]
+    start = execution.started_at or execution.created_at
+    took = seconds_between(start, execution.finished_at)
+    error = execution.error
     if not error:
-        note = labels_text(item["labels"])
-    elif error.get("node_id"):
-        note = f"{error['node_id']}: {error['message']}"
+        note = labels_text(execution.labels)
+    elif error.node_id:
+        note = f"{error.node_id}: {error.message}"
     else:
-        note = error["message"]
+        note = error.message
     return [
-        item["execution_id"],
-        f"{item['workflow']}@{item['version']}",
-        item["state"],
-        short_time(item["created_at"]),
+        execution.execution_id,
+        f"{execution.workflow}@{execution.version}",
+        execution.state,
+        short_time(execution.created_at),
         "" if took is None else duration(took),
         note,
     ]
@@ -129,57 +133,58 @@ def show(execution_id: str, **options: Any) -> None:
         if options["as_json"]:
             print_json(result.view)
             return
-        from penstock.cli.remote_ending import ending_of
+        from penstock.cli.ending import execution_of, remote_ending
         from penstock.cli.report import report
         from penstock.cli.run import chosen_screen
 
-        _print_head(result)
-        ending = await ending_of(handle, result, logs=options["logs"])
+        _print_head(execution_of(result))
+        ending = await remote_ending(handle, result, logs=options["logs"])
         with chosen_screen(plain=False, no_color=False) as screen:
             screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
 
     ask(options, show_execution)
 
 
-def _print_head(result: Result) -> None:
+def _print_head(execution: Execution) -> None:
     from penstock.cli.safe_text import one_line
     from penstock.cli.tables import show_table
 
-    view = result.view
-    print(one_line(f"{result.workflow}@{result.version}  {result.execution_id}  {result.state}"))
+    workflow = f"{execution.workflow}@{execution.version}"
+    print(one_line(f"{workflow}  {execution.execution_id}  {execution.state}"))
     facts = {
-        "created": short_time(view["created_at"]),
-        "labels": labels_text(view["labels"]),
-        "retry of": view.get("retry_of"),
+        "created": short_time(execution.created_at),
+        "labels": labels_text(execution.labels),
+        "retry of": execution.retry_of,
     }
     for name, value in facts.items():
         if value:
             print(one_line(f"{name} {value}"))
     print()
 
-    nodes = list(result.nodes.items())
-    rows = [_node_row(node_id, node) for node_id, node in nodes[:NODES_SHOWN]]
+    nodes = execution.nodes or {}
+    shown = list(nodes.items())[:NODES_SHOWN]
+    rows = [_node_row(node_id, node) for node_id, node in shown]
     show_table(["state", "node", "try", "took", "note"], rows)
     if len(nodes) > NODES_SHOWN:
         print(f"and {len(nodes) - NODES_SHOWN:,} more; --json shows all")
     print(flush=True)
 
 
-def _node_row(node_id: str, node: dict[str, Any]) -> list[object]:
+def _node_row(node_id: str, node: Node) -> list[object]:
     from penstock.cli.safe_text import duration
     from penstock.engine.reasons import Reason, reason_text
 
-    took = seconds_between(node["started_at"], node["finished_at"])
-    if node["error"]:
-        note = node["error"]["message"]
-    elif node["reason"] == Reason.CANCELLED:
+    took = seconds_between(node.started_at, node.finished_at)
+    if node.error:
+        note = node.error.message
+    elif node.reason == Reason.CANCELLED:
         note = ""  # the state says it
     else:
-        note = reason_text(node["reason"])
+        note = reason_text(node.reason)
     return [
-        node["state"],
+        node.state,
         node_id,
-        node["attempt"] or "",
+        node.attempt or "",
         "" if took is None else duration(took),
         note,
     ]
@@ -207,18 +212,20 @@ def results(execution_id: str, node: str | None, **options: Any) -> int:
     """
     from penstock.cli.reading import Refused
     from penstock.cli.safe_text import json_text, one_line
+    from penstock.views.executions import Results
 
     answer = ask(options, lambda client: client.execution(execution_id).results())
+    results = decode(answer, Results)
     if options["as_json"]:
         print_json(answer)
     elif node is None:
-        print(json_text(answer["output"], indent=2))
-    elif node in answer["outputs"]:
-        print(json_text(answer["outputs"][node], indent=2))
+        print(json_text(results.output, indent=2))
+    elif node in results.outputs:
+        print(json_text(results.outputs[node], indent=2))
     else:
         message = f"node {node!r} has no output in execution {execution_id}"
         raise Refused(f"{message}; 'penstock show {execution_id}' shows its state")
-    if not answer["completed"]:
-        error = f": {answer['error']['message']}" if answer["error"] else ""
-        print(one_line(f"the execution is {answer['state']}{error}", 2000), file=sys.stderr)
-    return int(not answer["completed"])
+    if not results.completed:
+        error = f": {results.error.message}" if results.error else ""
+        print(one_line(f"the execution is {results.state}{error}", 2000), file=sys.stderr)
+    return int(not results.completed)

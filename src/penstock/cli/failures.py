@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.remote import as_json, ask, gather, print_json, server_options, short_time
+from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
 
 if TYPE_CHECKING:
     from penstock.client import Client
+    from penstock.views.dead_letters import Failure
 
 FILTERS = ("workflow", "node_id", "handler", "category", "text", "since", "until")
 GROUPED_MAX = 10_000
@@ -67,22 +68,23 @@ def errors(**options: Any) -> None:
         columns = ["count", "workflow", "node", "category", "newest", "message"]
         show_table(columns, [_group_row(item) for item in items])
     else:
+        from penstock.views.dead_letters import Failure
+
+        rows = [_error_row(decode(item, Failure)) for item in items]
         columns = ["at", "execution", "workflow", "node", "tries", "error"]
-        show_table(columns, [_error_row(item) for item in items], whole=("execution",))
+        show_table(columns, rows, whole=("execution",))
     if has_more:
         print("There are more; --limit shows them.", file=sys.stderr)
 
 
-def _error_row(item: Mapping[str, Any]) -> list[object]:
-    workflow = f"{item['workflow']}@{item['version']}"
-    error = f"{item['category']}: {item['message']}"
+def _error_row(failure: Failure) -> list[object]:
     return [
-        short_time(item["at"]),
-        item["execution_id"],
-        workflow,
-        item["node_id"],
-        item["attempts"],
-        error,
+        short_time(failure.at),
+        failure.execution_id,
+        f"{failure.workflow}@{failure.version}",
+        failure.node_id,
+        failure.attempts,
+        f"{failure.category}: {failure.message}",
     ]
 
 

@@ -69,7 +69,9 @@ def create(
     check_key(key_name, scopes)
     key, token = _with_keys(store, lambda keys: keys.create(key_name, scopes), make=True)
     if as_json:
-        _print_json({"id": key.id, "name": key.name, "scopes": list(key.scopes), "key": token})
+        from penstock.views.access import created_key_view
+
+        _print_json(created_key_view(key, token))
         return
     print(token, flush=True)
     hint = f"Save it: it is not shown again. 'penstock keys revoke {key.id}' revokes it."
@@ -84,7 +86,9 @@ def list_keys(store: str | None, *, as_json: bool, debug: bool) -> None:  # noqa
     """List all keys, also revoked ones, the oldest first."""
     all_keys = _with_keys(store, lambda keys: keys.list())
     if as_json:
-        _print_json({"items": [_key_view(key) for key in all_keys]})
+        from penstock.views.access import listed_key_view
+
+        _print_json({"items": [listed_key_view(key) for key in all_keys]})
         return
     head = ("ID", "SCOPES", "CREATED", "REVOKED", "NAME")
     _print_table([head, *[_key_row(key) for key in all_keys]])
@@ -123,23 +127,12 @@ def _with_keys(
     return asyncio.run(call())
 
 
-def _key_view(key: ApiKey) -> dict[str, Any]:
-    from penstock.views.executions import time_text
-
-    return {
-        "id": key.id,
-        "name": key.name,
-        "scopes": list(key.scopes),
-        "created_at": time_text(key.created_at),
-        "revoked_at": time_text(key.revoked_at),
-    }
-
-
 def _key_row(key: ApiKey) -> tuple[str, ...]:
     from penstock.cli.safe_text import one_line
+    from penstock.views.access import listed_key_view
 
-    view = _key_view(key)
-    times = [(view[at] or "-")[:19].replace("T", " ") for at in ("created_at", "revoked_at")]
+    view = listed_key_view(key)
+    times = [(at or "-")[:19].replace("T", " ") for at in (view.created_at, view.revoked_at)]
     return key.id, " ".join(key.scopes), *times, one_line(key.name)
 
 
@@ -150,7 +143,9 @@ def _print_table(rows: list[tuple[str, ...]]) -> None:
         print("  ".join(cells).rstrip())
 
 
-def _print_json(value: dict[str, Any]) -> None:
+def _print_json(value: Any) -> None:
+    import msgspec
+
     from penstock.cli.safe_text import json_text
 
-    print(json_text(value))
+    print(json_text(msgspec.to_builtins(value)))

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
+import msgspec
+
+from penstock.cli.ending import FailedNode
 from penstock.cli.safe_text import duration, one_line
 from penstock.definition.plan import Plan
-from penstock.engine.commands import NodeRun
 from penstock.engine.reasons import Reason, reason_text
 from penstock.engine.states import NODE_ENDS, NodeState
+from penstock.views.executions import HistoryItem
+from penstock.views.times import seconds_of
 
 ACTIVE = (NodeState.RUNNING, NodeState.RETRYING, NodeState.WAITING)
 FAULTY = (NodeState.RETRYING, NodeState.FAILED)
@@ -90,19 +93,20 @@ class Progress:
 
     def apply(self, event: Mapping[str, Any]) -> Row | None:
         """Apply one history line; returns the node's row, or None for a line of the execution."""
-        at = datetime.fromisoformat(event["at"]).timestamp()
-        if event["node_id"] is None:
-            self._move_execution(event["to"], at)
+        line = msgspec.convert(event, HistoryItem)
+        at = seconds_of(line.at)
+        if line.node_id is None:
+            self._move_execution(line.after, at)
             return None
 
-        row = self.rows.get(event["node_id"])
+        row = self.rows.get(line.node_id)
         if row is None:
             # The execution gained this node while it runs.
-            row = Row(event["node_id"])
-            self.rows[event["node_id"]] = row
-        self._move(row, event["to"])
-        row.attempt = event["attempt"]
-        row.reason = event["reason"]
+            row = Row(line.node_id)
+            self.rows[line.node_id] = row
+        self._move(row, line.after)
+        row.attempt = line.attempt
+        row.reason = line.reason
         row.changed_at = at
 
         if row.state == NodeState.RETRYING and row.attempts_max:
@@ -131,17 +135,16 @@ class Progress:
         """Whether `learn` could add the message of this row's failure."""
         return row.state in FAULTY and (row.name, row.attempt) not in self._failures
 
-    def learn(self, runs: Mapping[str, NodeRun]) -> None:
+    def learn(self, node_id: str, node: FailedNode) -> None:
         """Add what events lack: messages of failures, and when the next attempt is due."""
-        for run in runs.values():
-            for failure in run.failures:
-                due_at = run.due_at if failure.attempt == run.attempt else None
-                key = (run.node_id, failure.attempt)
-                self._failures.setdefault(key, (failure.error.message, due_at))
+        for failure in node.failures:
+            due_at = node.due_at if failure.attempt == node.attempt else None
+            message = failure.error.message if failure.error else ""
+            self._failures.setdefault((node_id, failure.attempt), (message, due_at))
 
-            row = self.rows.get(run.node_id)
-            if run.failures and row:
-                self._explain(row)
+        row = self.rows.get(node_id)
+        if node.failures and row:
+            self._explain(row)
 
     def _explain(self, row: Row) -> None:
         if row.state in FAULTY:

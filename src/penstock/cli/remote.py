@@ -17,6 +17,7 @@ WAIT_SECONDS = 60.0
 """How long a command that waits for an execution tries to reach an absent server."""
 
 Answer = TypeVar("Answer")
+View = TypeVar("View")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
@@ -67,6 +68,13 @@ async def gather(
             return gathered, True
         gathered.append(item)
     return gathered, False
+
+
+def decode(answer: Any, view: type[View]) -> View:
+    """An answer of a server as the view that it was made from."""
+    import msgspec
+
+    return msgspec.convert(answer, view)
 
 
 def print_json(value: Any) -> None:

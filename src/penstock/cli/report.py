@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.cli.ending import FAILED_SHOWN, Ending, FailedNode
+from penstock.cli.remote import seconds_between
 from penstock.cli.safe_text import clean, counted, duration, json_text, one_line
 from penstock.cli.screens import Spans
-from penstock.cli.session import Ending
-from penstock.engine.commands import AttemptFailure, NodeRun
-from penstock.engine.events import TaskError
 from penstock.engine.reasons import HINTS
+from penstock.views.errors import Attempt, Error
 
-FAILED_SHOWN = 10
 LOG_LINES_SHOWN = 20
 OUTPUT_LINES_SHOWN = 40
 LINE_LENGTH = 400
@@ -30,28 +29,27 @@ def report(ending: Ending, *, all_logs: bool = False, debug: bool = False) -> It
 
 
 def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
-    nodes = ending.result.nodes
-    failed = [node_id for node_id, node in nodes.items() if node["state"] == "FAILED"]
+    failed = [node_id for node_id, node in ending.nodes.items() if node.state == "FAILED"]
     for node_id in failed[:FAILED_SHOWN]:
-        run = ending.stored.runs.get(node_id) if ending.stored else None
-        if run is not None and run.failures:
-            yield from _failure(node_id, run, debug=debug)
+        if node_id in ending.failed:
+            yield from _failure(node_id, ending.failed[node_id], debug=debug)
     if len(failed) > FAILED_SHOWN:
         rest = counted(len(failed) - FAILED_SHOWN, "more failed node")
         yield [(f"… and {rest}; --json has them all", "dim")]
         yield []
 
-    error = ending.result.error
-    if error is not None and "node_id" not in error:
-        yield [("✗ ", "bold red"), (one_line(error["message"], LINE_LENGTH), "")]
-        yield from _hint(error["category"])
+    error = ending.execution.error
+    if error is not None and error.node_id is None:
+        yield [("✗ ", "bold red"), (one_line(error.message, LINE_LENGTH), "")]
+        yield from _hint(error.category)
         yield []
 
 
-def _failure(node_id: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
-    failures = run.failures
-    error = failures[-1].error
-    attempts = len(failures) + run.failures_dropped
+def _failure(node_id: str, node: FailedNode, *, debug: bool) -> Iterator[Spans]:
+    error = node.failures[-1].error if node.failures else None
+    if error is None:
+        return
+    attempts = len(node.failures) + node.dropped
     tries = f" after {attempts} attempts" if attempts > 1 else ""
     yield [
         ("✗ ", "bold red"),
@@ -62,7 +60,7 @@ def _failure(node_id: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
 
     for line in clean(error.message).splitlines()[:LOG_LINES_SHOWN]:
         yield [(f"  {line[:LINE_LENGTH]}", "")]
-    yield from _earlier(failures)
+    yield from _earlier(node.failures, error.message)
     if error.detail is not None:
         yield [("  detail: ", "dim"), (one_line(json_text(error.detail), LINE_LENGTH), "dim")]
     yield from _traceback(error, debug=debug)
@@ -70,16 +68,15 @@ def _failure(node_id: str, run: NodeRun, *, debug: bool) -> Iterator[Spans]:
     yield []
 
 
-def _earlier(failures: list[AttemptFailure]) -> Iterator[Spans]:
+def _earlier(failures: list[Attempt], last: str) -> Iterator[Spans]:
     """Errors of earlier attempts that failed in another way than the last one."""
-    last = failures[-1].error.message
     for failure in failures[:-1]:
-        if failure.error.message != last:
+        if failure.error is not None and failure.error.message != last:
             message = one_line(failure.error.message, LINE_LENGTH)
             yield [(f"  attempt {failure.attempt}: {message}", "dim")]
 
 
-def _traceback(error: TaskError, *, debug: bool) -> Iterator[Spans]:
+def _traceback(error: Error, *, debug: bool) -> Iterator[Spans]:
     if not error.traceback:
         return
     if debug:
@@ -96,9 +93,10 @@ def _hint(category: str) -> Iterator[Spans]:
 
 
 def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
-    nodes = ending.result.nodes
-    for node_id, attempt, text in ending.stored.logs if ending.stored else ():
-        if not everything and nodes.get(node_id, {}).get("state") != "FAILED":
+    for node_id, attempt, text in ending.logs:
+        node = ending.nodes.get(node_id)
+        has_failed = node is not None and node.state == "FAILED"
+        if not (everything or has_failed):
             continue
 
         lines = clean(text).splitlines()
@@ -112,8 +110,8 @@ def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
 
 
 def _output(ending: Ending) -> Iterator[Spans]:
-    output = ending.result.output
-    if output is None or (ending.result.state != "COMPLETED" and not output):
+    output = ending.execution.output
+    if output is None or (ending.execution.state != "COMPLETED" and not output):
         return
     lines = _pretty(output).splitlines()
     yield [("output", "bold")]
@@ -133,14 +131,14 @@ def _pretty(value: Any) -> str:
 
 
 def _closing(ending: Ending) -> Iterator[Spans]:
-    result = ending.result
+    state = ending.execution.state
     counts: dict[str, int] = {}
-    for node in result.nodes.values():
-        counts[node["state"]] = counts.get(node["state"], 0) + 1
+    for node in ending.nodes.values():
+        counts[node.state] = counts.get(node.state, 0) + 1
 
-    listed = ", ".join(f"{count:,} {state.lower()}" for state, count in counts.items())
+    listed = ", ".join(f"{count:,} {name.lower()}" for name, count in counts.items())
     yield [
-        (result.state, STATE_STYLES.get(result.state, "bold")),
+        (state, STATE_STYLES.get(state, "bold")),
         (f" in {duration(_seconds(ending))}: {listed}", ""),
     ]
     if ending.timed_out:
@@ -150,7 +148,6 @@ def _closing(ending: Ending) -> Iterator[Spans]:
 
 
 def _seconds(ending: Ending) -> float:
-    record = ending.stored.record if ending.stored else None
-    if record is None or record.finished_at is None:
-        return 0.0
-    return record.finished_at - (record.started_at or record.created_at)
+    execution = ending.execution
+    start = execution.started_at or execution.created_at
+    return seconds_between(start, execution.finished_at) or 0.0

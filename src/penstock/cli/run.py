@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from penstock.cli.ending import Ending
     from penstock.cli.screens import Screen
-    from penstock.cli.session import Ending, Request
+    from penstock.cli.session import Request
 
 EPILOG = """Examples:
 

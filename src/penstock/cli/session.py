@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.ending import Ending, failed_node, local_ending
 from penstock.cli.interrupt import Interrupt
 from penstock.cli.progress import Progress
 from penstock.cli.safe_text import duration
@@ -20,8 +21,6 @@ from penstock.cli.screens import Screen
 from penstock.config import Settings
 from penstock.errors import Conflict
 from penstock.runtime import Engine, ExecutionHandle
-from penstock.stores.base import Stored
-from penstock.views.result import Result
 
 TICK_SECONDS = 0.1
 CLOSE_SECONDS = 1.0
@@ -40,14 +39,6 @@ class Request:
     labels: dict[str, str] = field(default_factory=dict)
     store: str | None = None
     timeout_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    result: Result
-    stored: Stored | None
-    interrupted: bool
-    timed_out: bool
 
 
 class Session:
@@ -78,7 +69,9 @@ class Session:
                     stored = await engine.stores.cold.executions.execution(handle.id)
 
                     interrupted = self._interrupt.exit_code is not None
-                    ending = Ending(result, stored, interrupted, timed_out)
+                    ending = local_ending(
+                        result, stored, interrupted=interrupted, timed_out=timed_out
+                    )
                     self._call_screen(show, ending)
                     self._exit_code = self._interrupt.exit_code or int(not result.completed)
                 finally:
@@ -138,7 +131,9 @@ class Session:
         self._learned_at = now
         stored = await engine.stores.cold.executions.execution(progress.execution_id)
         if stored is not None:
-            progress.learn(stored.runs)
+            for node_id, run in stored.runs.items():
+                if run.failures:
+                    progress.learn(node_id, failed_node(run))
 
     async def _tick(self) -> None:
         while True:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.remote import WAIT_SECONDS, ask, print_json, server_options
+from penstock.cli.remote import WAIT_SECONDS, ask, decode, print_json, server_options
 
 if TYPE_CHECKING:
     from penstock.cli.interrupt import Interrupt
     from penstock.cli.progress import Progress
     from penstock.cli.screens import Screen
     from penstock.client import Client, Execution
+    from penstock.definition.plan import Plan
     from penstock.views.result import Result
 
 EPILOG = """Examples:
@@ -93,23 +93,42 @@ class Watching:
         self._screen = screen
 
     async def run(self, status: Result, *, logs: bool, debug: bool) -> int:
+        from penstock.cli.ending import execution_of, remote_ending
         from penstock.cli.interrupt import Interrupt
         from penstock.cli.progress import Progress
-        from penstock.cli.remote_ending import ending_of, plan_of, stamp
         from penstock.cli.report import report
+        from penstock.views.times import seconds_of
 
         with Interrupt(self._screen.restore) as interrupt:
-            plan = await plan_of(self._client, self._handle, status)
-            progress = Progress(plan, self._handle.id, stamp(status["created_at"]) or time.time())
+            plan = await self._plan(status)
+            created_at = seconds_of(execution_of(status).created_at)
+            progress = Progress(plan, self._handle.id, created_at)
             if not await self._follow_until_end(progress, interrupt):
                 hint = f"'penstock watch {self._handle.id}' shows it again"
                 self._screen.show([[(f"The execution goes on; {hint}.", "")]])
                 return interrupt.exit_code or 130
 
             result = await self._handle.result()
-            ending = await ending_of(self._handle, result, logs=logs)
+            ending = await remote_ending(self._handle, result, logs=logs)
             self._screen.show(report(ending, all_logs=logs, debug=debug))
         return int(not result.completed)
+
+    async def _plan(self, status: Result) -> Plan:
+        """The plan of the execution; if its definition was deleted, only ids and handlers."""
+        from penstock.definition.plan import compile_document
+        from penstock.errors import InvalidWorkflow, NotFound
+        from penstock.views.graphs import Graph
+        from penstock.views.workflows import Workflow
+
+        try:
+            stored = await self._client.workflow(status.workflow, status.version)
+            definition = decode(stored, Workflow).definition
+            return compile_document(definition, allow_unknown_handlers=True, checked=True).plan
+        except (NotFound, InvalidWorkflow):
+            graph = decode(await self._handle.graph(), Graph)
+            nodes = [{"id": node.id, "handler": node.handler or "unknown"} for node in graph.nodes]
+            document = {"name": status.workflow, "nodes": nodes}
+            return compile_document(document, allow_unknown_handlers=True).plan
 
     async def _follow_until_end(self, progress: Progress, interrupt: Interrupt) -> bool:
         """Show events until the execution has ended; False if the user stopped before."""
@@ -130,12 +149,12 @@ class Watching:
             self._screen.end()
 
     async def _follow(self, progress: Progress) -> None:
-        from penstock.cli.remote_ending import run_of
+        from penstock.cli.ending import remote_failed_node
 
         async for event in self._handle.events():
             row = progress.apply(event)
             if row is not None and self._screen.shows_details and progress.lacks(row):
-                progress.learn({row.name: await run_of(self._handle, row.name)})
+                progress.learn(row.name, await remote_failed_node(self._handle, row.name))
             self._screen.changed(row)
 
     async def _tick(self) -> None:

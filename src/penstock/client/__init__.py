@@ -4,7 +4,7 @@
 - `blocking`: `SyncClient`: the same on a thread of its own.
 - `execution`: the handle of one execution.
 - `transport`: one call: JSON there and back; what is repeated when the answer is lost.
-- `answers`: from a problem document to an exception, from an execution's JSON to a `Result`.
+- `answers`: from a problem document to an exception.
 - `following`: a stream of events that goes on where it broke off.
 - `sse`: Server-Sent Events, parsed.
 

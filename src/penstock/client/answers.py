@@ -1,4 +1,4 @@
-"""Answers of a server as Python objects: exceptions and results."""
+"""Refusals of a server as exceptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from penstock.errors import (
     Unauthorized,
     Unreachable,
 )
-from penstock.views.result import Result
 
 UNAUTHORIZED = 401
 TOO_MANY = 429
@@ -43,17 +42,6 @@ BY_STATUS: Mapping[int, type[PenstockError]] = {
 }
 KEY_HINT = "; give an API key with --key or PENSTOCK_API_KEY (in Python: api_key=)"
 DETAIL_CHARACTERS_MAX = 2000
-
-
-class RemoteResult(Result):
-    """A `Result` from an execution's JSON."""
-
-    def __init__(self, view: dict[str, Any]) -> None:
-        self.execution_id = view["execution_id"]
-        self.workflow = view["workflow"]
-        self.version = view["version"]
-        self.state = view["state"]
-        self.view = view
 
 
 def error_from(status: int, data: bytes, retry_after: float | None = None) -> PenstockError:

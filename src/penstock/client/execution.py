@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from penstock.client.answers import RemoteResult
 from penstock.client.following import follow
 from penstock.client.transport import Transport, path_of
 from penstock.engine.states import EXECUTION_ENDS
@@ -57,7 +56,7 @@ class Execution:
                 view = await self._transport.call("GET", self._path())
                 if view["state"] in EXECUTION_ENDS:
                     self._ended = view
-        return RemoteResult(self._ended)
+        return Result.of_answer(self._ended)
 
     async def _wait_for_the_end(self) -> None:
         try:
@@ -69,7 +68,7 @@ class Execution:
 
     async def status(self) -> Result:
         """The current state, in the shape of a result."""
-        return RemoteResult(await self._transport.call("GET", self._path()))
+        return Result.of_answer(await self._transport.call("GET", self._path()))
 
     def events(self, after: int = 0) -> AsyncGenerator[dict[str, Any], None]:
         """Live events: every transition after `seq`, until the execution has ended."""

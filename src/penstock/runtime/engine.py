@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mappin
 from contextlib import AsyncExitStack
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+import msgspec
+
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
 from penstock.definition.model import HandlerDefaults
@@ -306,7 +308,7 @@ class Engine:
         outputs = await executions.outputs(ended.outputs)
         plan = await executions.plan(ended.record)
         waits = await executions.waiting.of_nodes(ended.record, ended.runs, plan)
-        return Result(ended.record, ended.runs, outputs, plan, waits)
+        return Result.of_records(ended.record, ended.runs, outputs, plan, waits)
 
     def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
         """Live events from the first on, until the execution has ended or the engine closes."""
@@ -316,7 +318,8 @@ class Engine:
     async def _events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
         async for lines in self.service.live_events.execution(execution_id):
             for line in history_view(lines):
-                yield line
+                event: dict[str, Any] = msgspec.to_builtins(line)
+                yield event
 
     @_while_open
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:

@@ -5,9 +5,7 @@
 - `backlog`: refuses starts beyond what a store should hold.
 - `executions`: views of executions, control requests, waiting for their end.
 - `nodes`: one node of an execution.
-- `attempts`: the attempts of a node, in order.
 - `resolving`: the resolved config of a node, as it was given or would be given now.
-- `graphs`: graphs, as nodes and edges to draw.
 - `waiting`: tasks that wait because nobody takes them, and why.
 - `failures`: which nodes failed, and why.
 - `retries`: retry of a finished execution: a new one that runs what didn't complete.

@@ -6,12 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from math import ceil
-from typing import Any
 
 from penstock.engine.commands import NodeRun
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.stores.records import CountRow, Window
-from penstock.views.executions import time_text
+from penstock.views.statistics import Bucket, HopBucket, Hops, StateCounts, WorkflowCounts
+from penstock.views.times import time_text
 
 STATES = tuple(str(state) for state in ExecutionState)
 ENDS = tuple(str(state) for state in ExecutionState if state in EXECUTION_ENDS)
@@ -34,14 +34,18 @@ def window_of(now: float, seconds: float, buckets: int) -> Window:
     return Window(end - seconds, width, buckets)
 
 
-def times(window: Window) -> list[str | None]:
+def times(window: Window) -> list[str]:
     """When each bucket begins."""
     return [
         time_text(window.since + number * window.bucket_seconds) for number in range(window.buckets)
     ]
 
 
-def totals(rows: Iterable[CountRow]) -> dict[str, int]:
+def totals(rows: Iterable[CountRow]) -> StateCounts:
+    return StateCounts(**_counts_by_state(rows))
+
+
+def _counts_by_state(rows: Iterable[CountRow]) -> dict[str, int]:
     """Counts by state, with a zero for each state that has none."""
     counts = dict.fromkeys(STATES, 0)
     for row in rows:
@@ -49,15 +53,18 @@ def totals(rows: Iterable[CountRow]) -> dict[str, int]:
     return counts
 
 
-def series(rows: Iterable[CountRow], window: Window) -> list[dict[str, Any]]:
+def series(rows: Iterable[CountRow], window: Window) -> list[Bucket]:
     by_bucket: defaultdict[int, list[CountRow]] = defaultdict(list)
     for row in rows:
         by_bucket[row.bucket].append(row)
 
-    return [{"at": at, **totals(by_bucket[number])} for number, at in enumerate(times(window))]
+    return [
+        Bucket(at=at, **_counts_by_state(by_bucket[number]))
+        for number, at in enumerate(times(window))
+    ]
 
 
-def workflows(rows: Iterable[CountRow]) -> list[dict[str, Any]]:
+def workflows(rows: Iterable[CountRow]) -> list[WorkflowCounts]:
     """The workflows, those that fail most often first, then those that are started most."""
     by_name: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
@@ -68,24 +75,24 @@ def workflows(rows: Iterable[CountRow]) -> list[dict[str, Any]]:
     return views[:WORKFLOWS_MAX]
 
 
-def _most_failing_first(view: Mapping[str, Any]) -> tuple[float, int, str]:
-    return -view["failure_rate"], -view["total"], view["workflow"]
+def _most_failing_first(view: WorkflowCounts) -> tuple[float, int, str]:
+    return -view.failure_rate, -view.total, view.workflow
 
 
-def _workflow_view(name: str, counts: Mapping[str, int]) -> dict[str, Any]:
+def _workflow_view(name: str, counts: Mapping[str, int]) -> WorkflowCounts:
     completed = counts["COMPLETED"]
     failed = counts["FAILED"]
     cancelled = counts["CANCELLED"]
     total = sum(counts.values())
-    return {
-        "workflow": name,
-        "total": total,
-        "completed": completed,
-        "failed": failed,
-        "cancelled": cancelled,
-        "active": total - completed - failed - cancelled,
-        "failure_rate": rate(failed, completed + failed),
-    }
+    return WorkflowCounts(
+        workflow=name,
+        total=total,
+        completed=completed,
+        failed=failed,
+        cancelled=cancelled,
+        active=total - completed - failed - cancelled,
+        failure_rate=rate(failed, completed + failed),
+    )
 
 
 def examples(rows: Iterable[CountRow], per_bucket: int) -> dict[int, list[str]]:
@@ -119,20 +126,16 @@ def hops_of(runs: Iterable[NodeRun]) -> tuple[float, ...]:
     return hops[::step]
 
 
-def hops_view(by_bucket: Mapping[int, Sequence[float]], window: Window) -> dict[str, Any]:
+def hops_view(by_bucket: Mapping[int, Sequence[float]], window: Window) -> Hops:
     all_hops = list(chain.from_iterable(by_bucket.values()))
     buckets = [
-        {"at": at, **_percentiles_view(by_bucket.get(number, ()))}
+        HopBucket(at=at, **_percentiles(by_bucket.get(number, ())))
         for number, at in enumerate(times(window))
     ]
-    return {
-        **_percentiles_view(all_hops),
-        "samples": len(all_hops),
-        "series": buckets,
-    }
+    return Hops(**_percentiles(all_hops), samples=len(all_hops), series=buckets)
 
 
-def _percentiles_view(hops: Sequence[float]) -> dict[str, float | None]:
+def _percentiles(hops: Sequence[float]) -> dict[str, float | None]:
     return {
         "p50_ms": _milliseconds(percentile(hops, 0.50)),
         "p95_ms": _milliseconds(percentile(hops, 0.95)),

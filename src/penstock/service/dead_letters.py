@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Any
 
 from penstock.errors import Conflict, NotFound, PenstockError
-from penstock.service.executions import attempts_view
 from penstock.service.retries import Retries, RetryPlan
 from penstock.stores.base import Stores
 from penstock.stores.records import DeadLetterRow, DeadLetterSearch
-from penstock.views.executions import error_view, time_text
 
 
 class Retried:
@@ -90,24 +87,3 @@ class DeadLetters:
         except PenstockError as error:
             retried.error = error
         return retried
-
-
-def dead_letter_view(row: DeadLetterRow) -> dict[str, Any]:
-    dead_letter = row.dead_letter
-    last = dead_letter.attempts[-1].error if dead_letter.attempts else None
-    return {
-        "id": row.id,
-        "execution_id": dead_letter.execution_id,
-        "workflow": row.workflow,
-        "version": row.version,
-        "node_id": dead_letter.node_id,
-        "handler": dead_letter.handler,
-        "at": time_text(dead_letter.at),
-        "category": last.category if last else None,
-        "error": error_view(last),
-        "attempts": attempts_view(dead_letter.attempts),
-        "attempts_dropped": dead_letter.attempts_dropped,
-        "closed": row.closed,
-        "closed_at": time_text(row.closed_at),
-        "retried_as": row.retried_as,
-    }

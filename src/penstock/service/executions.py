@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
-from typing import Any, NamedTuple
 
 from penstock.definition.plan import Plan
-from penstock.engine.commands import AttemptFailure, ExecutionRecord, Transition
+from penstock.engine.commands import ExecutionRecord, Transition
 from penstock.engine.events import Value
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
 from penstock.orchestrator.recovery import CONTROL_EVENTS
-from penstock.service.graphs import execution_graph
 from penstock.service.readers import ending_of
 from penstock.service.timing import ServiceTiming
 from penstock.service.waiting import Waiting
@@ -26,12 +24,14 @@ from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import ExecutionRow, FeedEntry, Search
 from penstock.views.executions import (
     NOTHING,
+    Execution,
+    LogItem,
+    Results,
     bare_view,
-    error_view,
     execution_view,
-    time_text,
-    undecoded,
 )
+from penstock.views.graphs import Graph, execution_graph
+from penstock.views.values import undecoded
 
 READS_AT_ONCE_MAX = 16
 """Concurrent reads of executions whose end was seen."""
@@ -42,15 +42,6 @@ OUT = (NodeState.QUEUED, NodeState.RUNNING)
 
 QUEUED is one of them: that a task has started may be recorded later, or never.
 """
-
-
-class LogText(NamedTuple):
-    """The log of an attempt."""
-
-    attempt: int
-    text: str
-    live: bool = False
-    """The attempt still runs, and may log more."""
 
 
 class Executions:
@@ -88,7 +79,7 @@ class Executions:
 
     async def view(
         self, execution_id: str, ended: Ended | None = None, *, newest: bool = False
-    ) -> dict[str, Any]:
+    ) -> Execution:
         """The view of an execution.
 
         `newest` says that it can't have been retried, as it was started by this very call.
@@ -98,10 +89,10 @@ class Executions:
         outputs = await self.outputs(stored.outputs)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
         view = await _whole_view(stored, outputs, plan, waits)
-        chain = await self._chain(stored.record, newest=newest)
-        return {**view, **chain}
+        await self._add_chain(view, stored.record, newest=newest)
+        return view
 
-    async def bare(self, execution_id: str) -> dict[str, Any]:
+    async def bare(self, execution_id: str) -> Execution:
         """The view of an execution without its nodes.
 
         Only the outputs that form the execution's output are read.
@@ -116,37 +107,36 @@ class Executions:
         outputs = await self.outputs(needed)
         values = {node_id: undecoded(data) for node_id, data in outputs.items()}
         view = bare_view(stored.record, values, plan, undecoded)
-        chain = await self._chain(stored.record)
-        return {**view, **chain}
+        await self._add_chain(view, stored.record)
+        return view
 
-    async def _chain(self, record: ExecutionRecord, *, newest: bool = False) -> dict[str, Any]:
-        """The execution that this one is a retry of, and the retry of this one."""
-        retried_as = None
+    async def _add_chain(
+        self, view: Execution, record: ExecutionRecord, *, newest: bool = False
+    ) -> None:
+        """Add the execution that this one is a retry of, and the retry of this one."""
+        view.priority = record.priority
+        view.retry_of = record.retry_of
+        view.retried_as = None
         # only an execution that has ended can have been retried
         if record.state in EXECUTION_ENDS and not newest:
             for row in await self.search(Search(retry_of=record.execution_id, limit=1)):
-                retried_as = row.execution_id
-        return {
-            "priority": record.priority,
-            "retry_of": record.retry_of,
-            "retried_as": retried_as,
-        }
+                view.retried_as = row.execution_id
 
-    async def results(self, execution_id: str) -> dict[str, Any]:
+    async def results(self, execution_id: str) -> Results:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         outputs = await self.outputs(stored.outputs)
         view = await _whole_view(stored, outputs, plan)
-        return {
-            "execution_id": execution_id,
-            "state": view["state"],
-            "completed": view["state"] == "COMPLETED",
-            "output": view["output"],
-            "outputs": {node_id: undecoded(data) for node_id, data in outputs.items()},
-            "error": view["error"],
-        }
+        return Results(
+            execution_id=execution_id,
+            state=view.state,
+            completed=view.state == "COMPLETED",
+            output=view.output,
+            outputs={node_id: undecoded(data) for node_id, data in outputs.items()},
+            error=view.error,
+        )
 
-    async def logs(self, execution_id: str, node_id: str) -> list[LogText]:
+    async def logs(self, execution_id: str, node_id: str) -> list[LogItem]:
         """The logs of a node, attempt by attempt, also that of a running attempt so far."""
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
@@ -154,23 +144,23 @@ class Executions:
             raise NotFound(no_node(node_id, plan))
 
         texts = {
-            attempt: LogText(attempt, text)
+            attempt: LogItem(attempt=attempt, text=text, live=False)
             for node, attempt, text in stored.logs
             if node == node_id
         }
         live = await self._live_log(stored, node_id)
         if live is not None:
             texts.setdefault(live.attempt, live)
-        return sorted(texts.values())
+        return [texts[attempt] for attempt in sorted(texts)]
 
-    async def _live_log(self, stored: Stored, node_id: str) -> LogText | None:
+    async def _live_log(self, stored: Stored, node_id: str) -> LogItem | None:
         run = stored.runs.get(node_id)
         if run is None or run.state not in OUT:
             return None
         key = (stored.record.execution_id, node_id, stored.record.generation, run.attempt)
         with suppress(StoreError):  # the stored logs are shown without it
             text = await self._stores.queue.live_log(key)
-            return LogText(run.attempt, text, live=True) if text else None
+            return LogItem(attempt=run.attempt, text=text, live=True) if text else None
         return None
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition]:
@@ -179,7 +169,7 @@ class Executions:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         return lines
 
-    async def graph(self, execution_id: str) -> dict[str, Any]:
+    async def graph(self, execution_id: str) -> Graph:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
@@ -300,7 +290,7 @@ async def _whole_view(
     outputs: Mapping[str, bytes],
     plan: Plan,
     waits: Mapping[str, tuple[str, str]] = NOTHING,
-) -> dict[str, Any]:
+) -> Execution:
     """The view of an execution, to be encoded as JSON.
 
     A large one is built in a thread, as it would block the event loop.
@@ -317,33 +307,6 @@ async def _whole_view(
     if len(plan.nodes) <= SMALL_VIEW_NODES:
         return build()
     return await asyncio.to_thread(build)
-
-
-def row_view(row: ExecutionRow) -> dict[str, Any]:
-    return {
-        "execution_id": row.execution_id,
-        "workflow": row.workflow,
-        "version": row.version,
-        "state": row.state,
-        "error": error_view(row.error, row.error_node_id),
-        "labels": row.labels,
-        "created_at": time_text(row.created_at),
-        "started_at": time_text(row.started_at),
-        "finished_at": time_text(row.finished_at),
-        "retry_of": row.retry_of,
-    }
-
-
-def attempts_view(failures: Iterable[AttemptFailure]) -> list[dict[str, Any]]:
-    return [
-        {
-            "attempt": failure.attempt,
-            "at": time_text(failure.at),
-            "error": error_view(failure.error),
-            "worker_id": failure.worker_id,
-        }
-        for failure in failures
-    ]
 
 
 def no_node(node_id: str, plan: Plan) -> str:

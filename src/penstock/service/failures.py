@@ -6,7 +6,7 @@ Every node that fails for good leaves a dead letter. They are read from the newe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -14,7 +14,6 @@ from msgspec import structs
 from penstock.engine.commands import DeadLetter
 from penstock.stores.cold import DeadLetters
 from penstock.stores.records import DeadLetterRow, DeadLetterSearch
-from penstock.views.executions import time_text
 
 SCANNED_MAX = 20_000
 BATCH = 500
@@ -87,21 +86,3 @@ def _fits(dead_letter: DeadLetter, search: FailureSearch) -> bool:
 
 def _message(dead_letter: DeadLetter) -> str:
     return dead_letter.attempts[-1].error.message if dead_letter.attempts else ""
-
-
-def failure_view(row: DeadLetterRow) -> dict[str, Any]:
-    dead_letter = row.dead_letter
-    last = dead_letter.attempts[-1].error if dead_letter.attempts else None
-    return {
-        "dead_letter_id": row.id,
-        "execution_id": dead_letter.execution_id,
-        "workflow": row.workflow,
-        "version": row.version,
-        "node_id": dead_letter.node_id,
-        "handler": dead_letter.handler,
-        "at": time_text(dead_letter.at),
-        "category": last.category if last else None,
-        "message": last.message if last else None,
-        "attempts": len(dead_letter.attempts) + dead_letter.attempts_dropped,
-        "retried_as": row.retried_as,
-    }

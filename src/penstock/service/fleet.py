@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Protocol
 
 from penstock.orchestrator.meter import inboxes
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.reaper import dead_after
 from penstock.service.timing import ServiceTiming
-from penstock.service.waiting import Untaken, Waiting
+from penstock.service.waiting import Waiting
 from penstock.stores.base import Stores
 from penstock.stores.fleet import ClaimedTask
-from penstock.views.executions import time_text
+from penstock.views import fleet as views
+from penstock.views.times import time_text
 from penstock.worker.runtime import Worker
-
-TASKS_MAX = 100
-"""Tasks that are shown of one worker, in a list of workers."""
 
 
 class Fleet(Protocol):
     """Workers, orchestrators and queues, for the API."""
 
-    async def workers(self) -> list[dict[str, Any]]: ...
-    async def orchestrators(self) -> list[dict[str, Any]]: ...
-    async def queues(self) -> list[dict[str, Any]]: ...
+    async def workers(self) -> list[views.Worker]: ...
+    async def orchestrators(self) -> list[views.Orchestrator]: ...
+    async def queues(self) -> list[views.Queue]: ...
 
     async def inbox(self) -> int:
         """The events in all inboxes that aren't committed yet, counted."""
@@ -39,28 +36,27 @@ class EmbeddedFleet:
         self._worker = worker
         self._orchestrator = orchestrator
 
-    async def workers(self) -> list[dict[str, Any]]:
+    async def workers(self) -> list[views.Worker]:
         heartbeats: Mapping[str, int] = await self._stores.queue.workers()
         worker = self._worker
-        view = {
-            "worker_id": worker.worker_id,
-            "queues": sorted(worker.queues),
-            "running": worker.running,
-            "handlers": sorted(worker.registry.names),
-            "heartbeats": heartbeats.get(worker.worker_id, 0),
-            "started_at": time_text(worker.started_at),
-            "tasks": _task_views(_claimed_tasks(worker)),
-        }
+        view = views.Worker(
+            worker_id=worker.worker_id,
+            queues=sorted(worker.queues),
+            handlers=sorted(worker.registry.names),
+            running=worker.running,
+            heartbeats=heartbeats.get(worker.worker_id, 0),
+            started_at=time_text(worker.started_at),
+            tasks=views.tasks_view(_claimed_tasks(worker)),
+        )
         return [view]
 
-    async def orchestrators(self) -> list[dict[str, Any]]:
-        view = {
-            "name": self._orchestrator.name,
-            "partitions": sorted(self._orchestrator.owned),
-        }
+    async def orchestrators(self) -> list[views.Orchestrator]:
+        view = views.Orchestrator(
+            name=self._orchestrator.name, partitions=sorted(self._orchestrator.owned)
+        )
         return [view]
 
-    async def queues(self) -> list[dict[str, Any]]:
+    async def queues(self) -> list[views.Queue]:
         return await _queue_views(self._stores, self._orchestrator.timing.worker_dead_seconds)
 
     async def inbox(self) -> int:
@@ -79,40 +75,39 @@ class ScaledFleet:
         self._fleet = stores.fleet
         self._dead_seconds = dead_seconds
 
-    async def workers(self) -> list[dict[str, Any]]:
+    async def workers(self) -> list[views.Worker]:
         """The live workers.
 
         A worker that has been silent for so long that the reaper takes its tasks is left out.
         """
-        views: list[dict[str, Any]] = []
-        for worker in await self._fleet.workers(TASKS_MAX):
-            offer = worker.offer
+        workers: list[views.Worker] = []
+        for details in await self._fleet.workers(views.TASKS_MAX):
+            offer = details.offer
             dead_seconds = dead_after(self._dead_seconds, offer.heartbeat_seconds)
             if offer.silent_seconds >= dead_seconds:
                 continue
 
-            view = {
-                "worker_id": offer.worker_id,
-                "queues": sorted(offer.queues),
-                "handlers": None if offer.handlers is None else sorted(offer.handlers),
-                "running": worker.running,
-                "heartbeats": worker.heartbeats,
-                "seconds_since_heartbeat": round(offer.silent_seconds, 3),
-                "started_at": time_text(offer.started_at or None),
-                "tasks": _task_views(worker.tasks),
-            }
-            views.append(view)
-        return views
+            worker = views.Worker(
+                worker_id=offer.worker_id,
+                queues=sorted(offer.queues),
+                handlers=None if offer.handlers is None else sorted(offer.handlers),
+                running=details.running,
+                heartbeats=details.heartbeats,
+                seconds_since_heartbeat=round(offer.silent_seconds, 3),
+                started_at=time_text(offer.started_at or None),
+                tasks=views.tasks_view(details.tasks),
+            )
+            workers.append(worker)
+        return workers
 
-    async def orchestrators(self) -> list[dict[str, Any]]:
+    async def orchestrators(self) -> list[views.Orchestrator]:
         orchestrators = await self._fleet.orchestrators()
-        views: list[dict[str, Any]] = []
-        for name, details in sorted(orchestrators.items()):
-            view = {"name": name, "partitions": details.partitions, "pid": details.pid}
-            views.append(view)
-        return views
+        return [
+            views.Orchestrator(name=name, partitions=details.partitions, pid=details.pid)
+            for name, details in sorted(orchestrators.items())
+        ]
 
-    async def queues(self) -> list[dict[str, Any]]:
+    async def queues(self) -> list[views.Queue]:
         return await _queue_views(self._stores, self._dead_seconds)
 
     async def inbox(self) -> int:
@@ -123,47 +118,31 @@ class ScaledFleet:
         return await self._fleet.inbox_length()
 
 
-async def _queue_views(stores: Stores, dead_seconds: float) -> list[dict[str, Any]]:
+async def _queue_views(stores: Stores, dead_seconds: float) -> list[views.Queue]:
     depths = await stores.queue.depths()
     waits = Waiting(stores, ServiceTiming(worker_dead_seconds=dead_seconds))
     offers = await waits.offers()
 
-    untaken_by_queue: dict[str, Untaken] = {}
+    untaken_by_queue: dict[str, views.UntakenTasks] = {}
     """The first entry of each queue."""
     for untaken in await waits.untaken():
         untaken_by_queue.setdefault(untaken.queue, untaken)
 
-    views: list[dict[str, Any]] = []
+    queues: list[views.Queue] = []
     for name, (waiting, running) in sorted(depths.items()):
         wait = untaken_by_queue.get(name)
-        view = {
-            "queue": name,
-            "waiting": waiting,
-            "running": running,
-            "workers": sum(name in offer.queues for offer in offers),
-            "reason": wait.reason if wait else None,
-            "reason_text": wait.text if wait else None,
-        }
-        views.append(view)
-    return views
+        queue = views.Queue(
+            queue=name,
+            waiting=waiting,
+            running=running,
+            workers=sum(name in offer.queues for offer in offers),
+            reason=wait.reason if wait else None,
+            reason_text=wait.text if wait else None,
+        )
+        queues.append(queue)
+    return queues
 
 
 def _claimed_tasks(worker: Worker) -> Iterator[ClaimedTask]:
     for task, seconds in worker.claimed():
         yield ClaimedTask.of(task, seconds)
-
-
-def _task_views(claimed: Iterable[ClaimedTask]) -> list[dict[str, Any]]:
-    """The views of claimed tasks, each with the seconds since it was claimed."""
-    return [
-        {
-            "execution_id": task.execution_id,
-            "node_id": task.node_id,
-            "attempt": task.attempt,
-            "handler": task.handler,
-            "queue": task.queue,
-            "workflow": task.workflow,
-            "seconds": None if task.seconds is None else round(task.seconds, 3),
-        }
-        for task in islice(claimed, TASKS_MAX)
-    ]

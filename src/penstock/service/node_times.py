@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import NodeRun
@@ -12,6 +11,7 @@ from penstock.engine.reasons import Reason
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.service.charts import ENDS, percentile, rate
 from penstock.stores.base import Stored
+from penstock.views.statistics import NodeStats, WorkflowStats
 
 
 class _NodeTimes:
@@ -29,18 +29,20 @@ class _NodeTimes:
         if run.started_at is not None and run.finished_at is not None:
             self.seconds.append(run.finished_at - run.started_at)
 
-    def view(self) -> dict[str, Any]:
+    def view(self, node_id: str, handler: str) -> NodeStats:
         failed = self.states[NodeState.FAILED]
         count = self.states[NodeState.COMPLETED] + failed
-        return {
-            "count": count,
-            "failed": failed,
-            "skipped": self.states[NodeState.SKIPPED],
-            "failure_rate": rate(failed, count),
-            "attempts": self.attempts,
-            "p50_seconds": percentile(self.seconds, 0.50),
-            "p95_seconds": percentile(self.seconds, 0.95),
-        }
+        return NodeStats(
+            node_id=node_id,
+            handler=handler,
+            count=count,
+            failed=failed,
+            skipped=self.states[NodeState.SKIPPED],
+            failure_rate=rate(failed, count),
+            attempts=self.attempts,
+            p50_seconds=percentile(self.seconds, 0.50),
+            p95_seconds=percentile(self.seconds, 0.95),
+        )
 
 
 class NodeTimes:
@@ -70,7 +72,7 @@ class NodeTimes:
                 continue
             self._nodes.setdefault(node_id, _NodeTimes()).add(run)
 
-    def view(self, plans: Iterable[Plan]) -> dict[str, Any]:
+    def view(self, name: str, version: int | None, plans: Iterable[Plan]) -> WorkflowStats:
         """The times of nodes, in the order of these plans, the newest version's first."""
         handlers: dict[str, str] = {}
         for plan in plans:
@@ -80,15 +82,17 @@ class NodeTimes:
             if like in handlers:
                 handlers.setdefault(node_id, handlers[like])
 
-        nodes: list[dict[str, Any]] = []
+        nodes: list[NodeStats] = []
         for node_id, handler in handlers.items():
             times = self._nodes.get(node_id, _NodeTimes())
-            nodes.append({"node_id": node_id, "handler": handler, **times.view()})
+            nodes.append(times.view(node_id, handler))
 
-        return {
-            "sampled": sum(self._states.values()),
-            "states": {state: self._states[state] for state in ENDS},
-            "p50_seconds": percentile(self._seconds, 0.50),
-            "p95_seconds": percentile(self._seconds, 0.95),
-            "nodes": nodes,
-        }
+        return WorkflowStats(
+            name=name,
+            version=version,
+            sampled=sum(self._states.values()),
+            states={state: self._states[state] for state in ENDS},
+            p50_seconds=percentile(self._seconds, 0.50),
+            p95_seconds=percentile(self._seconds, 0.95),
+            nodes=nodes,
+        )

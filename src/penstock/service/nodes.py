@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
-
-import msgspec
+from typing import Any
 
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.state import Execution
 from penstock.errors import NotFound
-from penstock.service.attempts import attempts_of
 from penstock.service.executions import Executions, no_node
 from penstock.service.resolving import resolved_config
 from penstock.stores.base import Stored, Stores
 from penstock.stores.blobs import fetch_outputs
-from penstock.views.executions import node_view, undecoded
+from penstock.views.attempts import attempts_of
+from penstock.views.nodes import NodeDetail, node_detail_view, node_view
+from penstock.views.values import undecoded
 
 
 class Nodes:
@@ -26,7 +25,7 @@ class Nodes:
         self._stores = stores
         self._executions = executions
 
-    async def view(self, execution_id: str, node_id: str) -> dict[str, Any]:
+    async def view(self, execution_id: str, node_id: str) -> NodeDetail:
         stored = await self._executions.stored(execution_id)
         record = stored.record
         plan = await self._executions.plan(record)
@@ -37,20 +36,20 @@ class Nodes:
         waits = await self._executions.waiting.of_nodes(record, stored.runs, plan)
         resolved = await resolved_config(stored, plan, node, self._stores.blobs)
         output = await self._output(stored, node_id)
-        notes = await self._notes(record, node_id)
+        written = await self._written(record, node_id)
 
-        return {
-            "node_id": node_id,
-            **node_view(run, output, waits.get(node_id)),
-            "dependencies": parents,
-            **_rules_view(node),
-            **notes,
-            "config": {**node.config.value, **record.overrides.get(node_id, {})},
-            "resolved_config": resolved.config,
-            "unresolved": resolved.unresolved,
-            "attempts": attempts_of(run, lines),
-            "errors_dropped": run.failures_dropped if run else 0,
-        }
+        return node_detail_view(
+            node,
+            node_view(run, output, waits.get(node_id)),
+            dependencies=parents,
+            labels=written.get("labels"),
+            metadata=written.get("metadata"),
+            config={**node.config.value, **record.overrides.get(node_id, {})},
+            resolved_config=resolved.config,
+            unresolved=resolved.unresolved,
+            attempts=attempts_of(run, lines),
+            errors_dropped=run.failures_dropped if run else 0,
+        )
 
     async def _output(self, stored: Stored, node_id: str) -> Any:
         if node_id not in stored.outputs:
@@ -58,22 +57,16 @@ class Nodes:
         outputs = await fetch_outputs({node_id: stored.outputs[node_id]}, self._stores.blobs)
         return undecoded(outputs[node_id])
 
-    async def _notes(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
-        """The notes of a node: its labels and metadata in the document.
-
-        They have no effect, so they aren't in the plan.
-        """
+    async def _written(self, record: ExecutionRecord, node_id: str) -> dict[str, Any]:
+        """A node in the document: its labels and metadata have no effect and aren't in the plan."""
         stored = await self._stores.cold.definitions.get_workflow(record.workflow, record.version)
         document = json.loads(stored.document) if stored else {}
-        node = _node_in_document(document, node_id)
-        return {
-            "labels": node.get("labels"),
-            "metadata": node.get("metadata"),
-        }
+        return _node_in_document(document, node_id)
 
 
 def _node_in_document(document: dict[str, Any], node_id: str) -> dict[str, Any]:
     nodes = (document.get("dag") or document).get("nodes") or []
+    nodes_by_name: list[tuple[Any, dict[str, Any]]]
     if isinstance(nodes, dict):
         nodes_by_name = list(nodes.items())
     else:
@@ -81,7 +74,7 @@ def _node_in_document(document: dict[str, Any], node_id: str) -> dict[str, Any]:
 
     for name, node in nodes_by_name:
         if node.get("id", name) == node_id:
-            return cast("dict[str, Any]", node)
+            return node
     return {}
 
 
@@ -98,16 +91,3 @@ def find_node(plan: Plan, record: ExecutionRecord, node_id: str) -> tuple[PlanNo
         raise NotFound(no_node(node_id, plan))
     node = nodes[numbers[node_id]]
     return node, [nodes[parent].node_id for parent in node.dependencies]
-
-
-def _rules_view(node: PlanNode) -> dict[str, Any]:
-    """The rules of a node, with its handler's defaults."""
-    return {
-        "handler": node.handler,
-        "condition": node.condition.source if node.condition else None,
-        "trigger_rule": node.rule,
-        "optional": node.optional,
-        "queue": node.queue,
-        "timeout_seconds": node.timeout_seconds,
-        "retry": msgspec.to_builtins(node.retry),
-    }

@@ -18,13 +18,13 @@ from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.reasons import Reason
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
-from penstock.service.retry_plan import RetryPlan, RetryRun, plan_retry
+from penstock.service.retry_plan import RetryPlan, plan_retry
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
 from penstock.stores.base import Intent, ReusedOutput, Stored, Stores
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import DeadLetterSearch, Search
 
-__all__ = ["Retries", "RetryPlan", "RetryRun", "plan_retry"]
+__all__ = ["Retries", "RetryPlan", "plan_retry"]
 
 log = logging.getLogger("penstock.service")
 

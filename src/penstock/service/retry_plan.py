@@ -19,6 +19,7 @@ from penstock.engine.states import NodeState
 from penstock.errors import NotFound
 from penstock.spelling import nearest_name
 from penstock.stores.base import Stored
+from penstock.views.retries import RetryRun
 
 NOT_TAKEN = ("condition_false", "branch_not_taken")
 DECIDED_AGAIN = "its branch wasn't taken; the condition is decided again"
@@ -26,13 +27,6 @@ ASKED_FOR = "asked for with from"
 NEVER_RAN = "never ran"
 UNBEGUN = (NodeState.SKIPPED, NodeState.CANCELLED)
 ENDED_BADLY = {NodeState.FAILED: "failed", NodeState.CANCELLED: "cancelled"}
-
-
-class RetryRun(msgspec.Struct):
-    """A node that a retry runs, and why."""
-
-    node_id: str
-    reason: str
 
 
 class RetryPlan(msgspec.Struct):

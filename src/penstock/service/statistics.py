@@ -6,8 +6,7 @@ The number of records that are read is bounded, and callers share the answers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Mapping
 
 from penstock.errors import SchemaMismatch
 from penstock.service import charts
@@ -19,7 +18,8 @@ from penstock.stores.base import Stored
 from penstock.stores.cold import ColdStore
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import Search
-from penstock.views.executions import time_text
+from penstock.views.statistics import Active, Stats, Tasks, WorkflowStats
+from penstock.views.times import time_text
 
 COUNTED_EXECUTIONS_MAX = 200_000
 """Executions of a window that are counted: the newest."""
@@ -49,15 +49,15 @@ class Statistics:
         self._plans = plans
         self._hops: dict[str, tuple[float, ...]] = {}
         """Hops by finished execution, so that none is read twice; the last used stands last."""
-        self._overviews: Shared[dict[str, Any]] = Shared(FRESH_SECONDS)
-        self._of_workflows: Shared[dict[str, Any]] = Shared(WORKFLOW_FRESH_SECONDS)
+        self._overviews: Shared[Stats] = Shared(FRESH_SECONDS)
+        self._of_workflows: Shared[WorkflowStats] = Shared(WORKFLOW_FRESH_SECONDS)
 
-    async def overview(self, seconds: int, buckets: int, fleet: Fleet) -> dict[str, Any]:
+    async def overview(self, seconds: int, buckets: int, fleet: Fleet) -> Stats:
         return await self._overviews.get(
             (seconds, buckets), lambda: self._overview(seconds, buckets, fleet)
         )
 
-    async def _overview(self, seconds: int, buckets: int, fleet: Fleet) -> dict[str, Any]:
+    async def _overview(self, seconds: int, buckets: int, fleet: Fleet) -> Stats:
         now = self._now()
         window = charts.window_of(now, seconds, buckets)
         counts, active, dead_letters = await asyncio.gather(
@@ -69,19 +69,29 @@ class Statistics:
         examples = charts.examples(counts.rows, per_bucket)
         hops = await self._sample_hops(examples)
 
-        return {
-            "now": time_text(now),
-            "since": time_text(window.since),
-            "bucket_seconds": window.bucket_seconds,
-            "truncated": counts.truncated,
-            "active": active,
-            "totals": charts.totals(counts.rows),
-            "series": charts.series(counts.rows, window),
-            "workflows": charts.workflows(counts.rows),
-            "hops": charts.hops_view(hops, window),
-            "dead_letters": dead_letters,
-            **await _fleet_counts(fleet),
-        }
+        queues, workers, orchestrators, inbox = await asyncio.gather(
+            fleet.queues(), fleet.workers(), fleet.orchestrators(), fleet.inbox()
+        )
+        tasks = Tasks(
+            waiting=sum(queue.waiting for queue in queues),
+            running=sum(queue.running for queue in queues),
+        )
+        return Stats(
+            now=time_text(now),
+            since=time_text(window.since),
+            bucket_seconds=window.bucket_seconds,
+            truncated=counts.truncated,
+            active=Active(**active),
+            totals=charts.totals(counts.rows),
+            series=charts.series(counts.rows, window),
+            workflows=charts.workflows(counts.rows),
+            hops=charts.hops_view(hops, window),
+            dead_letters=dead_letters,
+            tasks=tasks,
+            workers=len(workers),
+            orchestrators=len(orchestrators),
+            inbox=inbox,
+        )
 
     async def _sample_hops(self, examples: Mapping[int, list[str]]) -> dict[int, list[float]]:
         """The hops of each bucket.
@@ -111,7 +121,7 @@ class Statistics:
                 by_bucket[bucket].extend(hops.get(execution_id, ()))
         return by_bucket
 
-    async def workflow(self, name: str, tag: str | None, sample: int) -> dict[str, Any]:
+    async def workflow(self, name: str, tag: str | None, sample: int) -> WorkflowStats:
         """Statistics of a workflow's newest executions that have ended, of one version or of all.
 
         Raises `NotFound`.
@@ -120,7 +130,7 @@ class Statistics:
             (name, tag, sample), lambda: self._workflow(name, tag, sample)
         )
 
-    async def _workflow(self, reference: str, tag: str | None, sample: int) -> dict[str, Any]:
+    async def _workflow(self, reference: str, tag: str | None, sample: int) -> WorkflowStats:
         name, newest = await self._workflows.find(f"{reference}@{tag}" if tag else reference)
         version = newest if tag or name != reference else None
         search = Search(states=charts.ENDS, workflow=name, version=version, limit=sample)
@@ -133,7 +143,7 @@ class Statistics:
 
         older = sorted(times.versions - {newest}, reverse=True)
         plans = [await self._plans.need(name, number) for number in (newest, *older)]
-        return {"name": name, "version": version, **times.view(plans)}
+        return times.view(name, version, plans)
 
     async def _read(
         self, execution_ids: list[str], runs_max: int
@@ -164,22 +174,3 @@ class Statistics:
     def close(self) -> None:
         self._overviews.close()
         self._of_workflows.close()
-
-
-async def _fleet_counts(fleet: Fleet) -> dict[str, Any]:
-    queues, workers, orchestrators, inbox = await asyncio.gather(
-        fleet.queues(), fleet.workers(), fleet.orchestrators(), fleet.inbox()
-    )
-    return {
-        "tasks": {
-            "waiting": _sum(queues, "waiting"),
-            "running": _sum(queues, "running"),
-        },
-        "workers": len(workers),
-        "orchestrators": len(orchestrators),
-        "inbox": inbox,
-    }
-
-
-def _sum(queues: Iterable[Mapping[str, Any]], field: str) -> int:
-    return sum(queue[field] for queue in queues)

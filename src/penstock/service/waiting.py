@@ -20,6 +20,7 @@ from penstock.errors import StoreError
 from penstock.orchestrator.routing import explain, live, missing, queues_of
 from penstock.service.timing import ServiceTiming
 from penstock.stores.base import Backlog, Offer, Stores
+from penstock.views.fleet import UntakenTasks
 
 
 class Wait(NamedTuple):
@@ -27,16 +28,6 @@ class Wait(NamedTuple):
 
     reason: str
     """`no_worker` or `no_handler`."""
-    text: str
-
-
-class Untaken(NamedTuple):
-    """Tasks of a queue that no live worker takes."""
-
-    queue: str
-    handler: str | None
-    waiting: int
-    reason: str
     text: str
 
 
@@ -105,17 +96,25 @@ class Waiting:
             counts[backlog.queue, backlog.handler] += backlog.waiting
         return [Backlog(queue, handler, waiting) for (queue, handler), waiting in counts.items()]
 
-    async def untaken(self) -> list[Untaken]:
+    async def untaken(self) -> list[UntakenTasks]:
         """Tasks that no live worker takes, by queue and handler."""
         offers = await self.offers()
-        rows: list[Untaken] = []
+        rows: list[UntakenTasks] = []
         for backlog in await self.backlogs():
             queue = backlog.queue
             handler = backlog.handler
             reason = missing(offers, queue, handler)
             if reason is not None:
                 text = explain(reason, queue, handler or "")
-                rows.append(Untaken(queue, handler, backlog.waiting, reason, text))
+                rows.append(
+                    UntakenTasks(
+                        queue=queue,
+                        handler=handler,
+                        waiting=backlog.waiting,
+                        reason=reason,
+                        text=text,
+                    )
+                )
         return sorted(rows, key=lambda row: (row.queue, row.handler or ""))
 
 

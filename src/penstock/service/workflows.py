@@ -22,13 +22,12 @@ from penstock.definition.plan import Compiled, Plan, compile_document
 from penstock.definition.problems import Problem
 from penstock.definition.read import content_hash, dump_document
 from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
-from penstock.service.graphs import workflow_graph
 from penstock.service.timing import ServiceTiming
 from penstock.stores.base import Stores, WorkflowVersion
 from penstock.stores.plan_cache import PLANS_BYTES_MAX, PlanCache
-from penstock.stores.records import Weights, WorkflowRow
+from penstock.stores.records import LATEST, Weights, WorkflowRow
+from penstock.views.graphs import WorkflowGraph, workflow_graph
 
-LATEST = "latest"
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 VERSION_DIGITS_MAX = len(str(2**62))
 COMPILED_PLANS_MAX = 1000
@@ -262,7 +261,7 @@ class Workflows:
             raise NotFound(f"there is no workflow {name!r} in this store")
         return stored, await self.aliases(found_name)
 
-    async def graph(self, name: str, tag: str | None = None) -> dict[str, Any]:
+    async def graph(self, name: str, tag: str | None = None) -> WorkflowGraph:
         return workflow_graph(await self.resolve(f"{name}@{tag}" if tag else name))
 
     async def aliases(self, name: str) -> dict[str, Weights]:

@@ -13,6 +13,8 @@ from penstock.errors import StoreError
 
 Weights = dict[int, int]
 """An alias: shares by version. One version is `{3: 100}`."""
+LATEST = "latest"
+"""The alias that always means the newest version."""
 
 Closed = Literal["retried", "dropped"]
 Scope = Literal["read", "submit", "operate", "admin"]

@@ -1,35 +1,105 @@
-"""Views of executions: one shape for Python, `--json` and HTTP."""
+"""An execution: in a list, or whole with its nodes; its history, logs and outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, TypeVar
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
-from penstock.engine.events import TaskError
-from penstock.engine.states import NodeState
+from penstock.stores.records import ExecutionRow
+from penstock.views.errors import Error, error_view
+from penstock.views.nodes import Node, node_view
+from penstock.views.times import time_text
 
 NOTHING: Mapping[str, Any] = {}
-UNDECODED_BYTES = 256 * 1024
 
 
-def time_text(at: float | None) -> str | None:
-    if at is None:
-        return None
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+class Execution(msgspec.Struct, kw_only=True):
+    """The answer to a start that doesn't wait has only the fields that are required."""
+
+    execution_id: str
+    workflow: str
+    version: int
+    state: str
+    input: Any = None
+    output: Any = None
+    error: Error | None = None
+    labels: dict[str, Any]
+    created_at: str
+    started_at: str | None = None
+    finished_at: str | None = None
+    nodes: Annotated[
+        dict[str, Node] | UnsetType, Meta(description="Left out with `nodes=false`.")
+    ] = UNSET
+    priority: int | UnsetType = UNSET
+    retry_of: str | UnsetType | None = UNSET
+    retried_as: Annotated[str | UnsetType | None, Meta(description="The newest retry of it.")] = (
+        UNSET
+    )
 
 
-def undecoded(data: bytes) -> Any:
-    """A value for an answer that is encoded as JSON again.
+class ListedExecution(msgspec.Struct, kw_only=True):
+    execution_id: str
+    workflow: str
+    version: int
+    state: str
+    error: Error | None = None
+    labels: dict[str, Any]
+    created_at: str
+    started_at: str | None = None
+    finished_at: str | None = None
+    retry_of: str | None = None
 
-    A large value stays the text that it is: decoding 60 MB takes seconds, in which a loop does
-    nothing else.
-    """
-    return msgspec.Raw(data) if len(data) > UNDECODED_BYTES else msgspec.json.decode(data)
+
+class Results(msgspec.Struct, kw_only=True):
+    execution_id: str
+    state: str
+    completed: bool
+    output: Any = None
+    outputs: dict[str, Any]
+    error: Error | None = None
+
+
+class HistoryItem(msgspec.Struct):
+    seq: int
+    at: str
+    node_id: str | None
+    before: str = msgspec.field(name="from")
+    after: str = msgspec.field(name="to")
+    attempt: int
+    reason: str | None = None
+
+
+class LiveEvent(HistoryItem, kw_only=True):
+    """A history line in a stream of events."""
+
+    execution_id: str
+
+
+LineView = TypeVar("LineView", bound=HistoryItem)
+
+
+class LogItem(msgspec.Struct, kw_only=True):
+    attempt: int
+    text: str
+    live: Annotated[
+        bool, Meta(description="The attempt runs, and this is what it has logged so far.")
+    ]
+
+
+class LogItemPage(msgspec.Struct, kw_only=True):
+    node_id: str
+    items: list[LogItem]
+    next_cursor: str | None = None
+
+
+class Requested(msgspec.Struct, kw_only=True):
+    execution_id: str
+    requested: str
 
 
 def execution_view(  # noqa: PLR0913 -- what there is to show
@@ -40,7 +110,7 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
     *,
     waits: Mapping[str, tuple[str, str]] = NOTHING,
     value_of: Callable[[bytes], Any] = msgspec.json.decode,
-) -> dict[str, Any]:
+) -> Execution:
     """An execution with its nodes.
 
     `waits` says, by node, why nobody takes its task: as a reason and as text.
@@ -48,10 +118,12 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
     values = {node_id: value_of(data) for node_id, data in outputs.items()}
     node_ids = [node.node_id for node in plan.nodes]
     node_ids += [node.node_id for node in record.added]
-    nodes = {}
+    nodes: dict[str, Node] = {}
     for node_id in node_ids:
         nodes[node_id] = node_view(runs.get(node_id), values.get(node_id), waits.get(node_id))
-    return {**bare_view(record, values, plan, value_of), "nodes": nodes}
+    view = bare_view(record, values, plan, value_of)
+    view.nodes = nodes
+    return view
 
 
 def bare_view(
@@ -59,78 +131,64 @@ def bare_view(
     values: Mapping[str, Any],
     plan: Plan,
     value_of: Callable[[bytes], Any] = msgspec.json.decode,
-) -> dict[str, Any]:
+) -> Execution:
     """An execution without its nodes. `values` needs the outputs of the plan's result nodes."""
-    return {
-        "execution_id": record.execution_id,
-        "workflow": record.workflow,
-        "version": record.version,
-        "state": str(record.state),
-        "input": value_of(record.input),
-        "output": _output(values, plan),
-        "error": error_view(record.error, record.error_node_id),
-        "labels": record.labels,
-        "created_at": time_text(record.created_at),
-        "started_at": time_text(record.started_at),
-        "finished_at": time_text(record.finished_at),
-    }
-
-
-def node_view(
-    run: NodeRun | None, output: Any, wait: tuple[str, str] | None = None
-) -> dict[str, Any]:
-    run = run or NodeRun("", NodeState.PENDING)
-    reason, reason_text = wait or (run.reason, None)
-    return {
-        "state": str(run.state),
-        "attempt": run.attempt,
-        "output": output,
-        "error": error_view(last_error(run)),
-        "reason": reason,
-        "reason_text": reason_text,
-        "worker_id": run.worker_id,
-        "queued_at": time_text(run.queued_at),
-        "started_at": time_text(run.started_at),
-        "finished_at": time_text(run.finished_at),
-    }
-
-
-def last_error(run: NodeRun) -> TaskError | None:
-    """The last error of a node that has failed or waits for its next attempt.
-
-    A node that has gone on after an error has none any more.
-    """
-    if run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING):
-        return run.failures[-1].error
-    return None
-
-
-def error_view(error: TaskError | None, node_id: str | None = None) -> dict[str, Any] | None:
-    if error is None:
-        return None
-    fields: dict[str, Any] = msgspec.to_builtins(error)
-    view = {key: value for key, value in fields.items() if value is not None}
-    if node_id:
-        view["node_id"] = node_id
-    return view
-
-
-def history_view(history: Iterable[Transition]) -> list[dict[str, Any]]:
-    return [
-        {
-            "seq": line.seq,
-            "at": time_text(line.at),
-            "node_id": line.node_id or None,
-            "from": str(line.before),
-            "to": str(line.after),
-            "attempt": line.attempt,
-            "reason": line.reason,
-        }
-        for line in history
-    ]
+    return Execution(
+        execution_id=record.execution_id,
+        workflow=record.workflow,
+        version=record.version,
+        state=str(record.state),
+        input=value_of(record.input),
+        output=_output(values, plan),
+        error=error_view(record.error, record.error_node_id),
+        labels=record.labels,
+        created_at=time_text(record.created_at),
+        started_at=time_text(record.started_at),
+        finished_at=time_text(record.finished_at),
+    )
 
 
 def _output(values: Mapping[str, Any], plan: Plan) -> Any:
     if plan.single_result:
         return values.get(plan.result_nodes[0])
     return {node_id: values[node_id] for node_id in plan.result_nodes if node_id in values}
+
+
+def listed_view(row: ExecutionRow) -> ListedExecution:
+    return ListedExecution(
+        execution_id=row.execution_id,
+        workflow=row.workflow,
+        version=row.version,
+        state=row.state,
+        error=error_view(row.error, row.error_node_id),
+        labels=row.labels,
+        created_at=time_text(row.created_at),
+        started_at=time_text(row.started_at),
+        finished_at=time_text(row.finished_at),
+        retry_of=row.retry_of,
+    )
+
+
+def history_view(history: Iterable[Transition]) -> list[HistoryItem]:
+    return [history_item(line) for line in history]
+
+
+def history_item(line: Transition) -> HistoryItem:
+    return _line_view(HistoryItem, line)
+
+
+def live_event(line: Transition, execution_id: str) -> LiveEvent:
+    return _line_view(LiveEvent, line, execution_id=execution_id)
+
+
+def _line_view(view: Callable[..., LineView], line: Transition, **more: str) -> LineView:
+    return view(
+        line.seq,
+        time_text(line.at),
+        line.node_id or None,
+        str(line.before),
+        str(line.after),
+        line.attempt,
+        line.reason,
+        **more,
+    )

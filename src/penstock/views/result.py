@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
+
+import msgspec
+from msgspec import UNSET, structs
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.states import ExecutionState
-from penstock.views.executions import NOTHING, execution_view
+from penstock.views.executions import NOTHING, Execution, execution_view
 
 
 class Result:
@@ -21,23 +24,56 @@ class Result:
 
     def __init__(
         self,
+        execution_id: str,
+        workflow: str,
+        version: int,
+        state: str,
+        *,
+        make_view: Callable[[], dict[str, Any]],
+    ) -> None:
+        self.execution_id = execution_id
+        self.workflow = workflow
+        self.version = version
+        self.state = state
+        self._make_view = make_view
+
+    @classmethod
+    def of_records(
+        cls,
         record: ExecutionRecord,
         runs: Mapping[str, NodeRun],
         outputs: Mapping[str, bytes],
         plan: Plan,
         waits: Mapping[str, tuple[str, str]] = NOTHING,
-    ) -> None:
-        self.execution_id = record.execution_id
-        self.workflow = record.workflow
-        self.version = record.version
-        self.state = str(record.state)
-        self._parts = (record, runs, outputs, plan)
-        self._waits = waits
+    ) -> Self:
+        """The result of an execution of an engine in this process."""
+
+        def make_view() -> dict[str, Any]:
+            return plain(execution_view(record, runs, outputs, plan, waits=waits))
+
+        return cls(
+            record.execution_id,
+            record.workflow,
+            record.version,
+            str(record.state),
+            make_view=make_view,
+        )
+
+    @classmethod
+    def of_answer(cls, view: dict[str, Any]) -> Self:
+        """The result of an execution on a server, from its JSON."""
+        return cls(
+            view["execution_id"],
+            view["workflow"],
+            view["version"],
+            view["state"],
+            make_view=lambda: view,
+        )
 
     @cached_property
     def view(self) -> dict[str, Any]:
         """All fields, as plain JSON."""
-        return execution_view(*self._parts, waits=self._waits)
+        return self._make_view()
 
     @property
     def input(self) -> Any:
@@ -75,3 +111,20 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result {self.workflow}@{self.version} {self.state} {self.execution_id}>"
+
+
+def plain(execution: Execution) -> dict[str, Any]:
+    """An execution as dictionaries.
+
+    Inputs and outputs are not copied, as `msgspec.to_builtins` would: they may be large.
+    """
+    view = _fields(execution)
+    if execution.nodes is not UNSET:
+        view["nodes"] = {node_id: _fields(node) for node_id, node in execution.nodes.items()}
+    return view
+
+
+def _fields(view: msgspec.Struct) -> dict[str, Any]:
+    fields = {name: value for name, value in structs.asdict(view).items() if value is not UNSET}
+    fields["error"] = msgspec.to_builtins(fields["error"])
+    return fields

@@ -879,109 +879,73 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * ExecutionState
+         * @enum {string}
+         */
+        ExecutionState: "PENDING" | "RUNNING" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED";
         /** Active */
         Active: {
-            /** Pending */
             PENDING: number;
-            /** Running */
             RUNNING: number;
-            /** Paused */
             PAUSED: number;
         };
         /** Alias */
         Alias: {
-            /** Name */
             name: string;
-            /** Alias */
             alias: string;
-            /** Weights */
             weights: {
                 [key: string]: number;
             };
         };
         /** Attempt */
         Attempt: {
-            /** Attempt */
             attempt: number;
-            /** At */
             at: string | null;
             error: components["schemas"]["Error"] | null;
-            /** Worker Id */
             worker_id?: string | null;
         };
         /** AuditItem */
         AuditItem: {
-            /** Id */
             id: number;
-            /** At */
             at: string;
-            /** Key Id */
             key_id: string;
-            /** Key Name */
             key_name: string;
-            /** Action */
             action: string;
-            /** Object */
             object: string;
-            /** Address */
             address: string;
-            /** Status */
             status: number;
-            /** Detail */
-            detail: {
-                [key: string]: unknown;
-            };
+            detail: Record<string, unknown>;
         };
         /** AuditItemPage */
         AuditItemPage: {
-            /** Items */
             items: components["schemas"]["AuditItem"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** BatchItem */
         BatchItem: {
-            /** Execution Id */
             execution_id?: string | null;
-            /** Workflow */
             workflow?: string | null;
-            /** Version */
             version?: number | null;
-            /** State */
             state?: string | null;
-            /** Created At */
             created_at?: string | null;
-            /** Labels */
-            labels?: {
-                [key: string]: unknown;
-            } | null;
+            labels?: Record<string, unknown> | null;
             error?: components["schemas"]["ProblemDocument"] | null;
         };
         /** BatchItemPage */
         BatchItemPage: {
-            /** Items */
             items: components["schemas"]["BatchItem"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Bucket */
         Bucket: {
-            /** Pending */
             PENDING: number;
-            /** Running */
             RUNNING: number;
-            /** Paused */
             PAUSED: number;
-            /** Completed */
             COMPLETED: number;
-            /** Failed */
             FAILED: number;
-            /** Cancelled */
             CANCELLED: number;
-            /**
-             * At
-             * @description When it begins.
-             */
+            /** @description When it begins. */
             at: string;
         };
         /**
@@ -989,633 +953,400 @@ export interface components {
          * @description `made`, `runs` and `keeps` are of a retry.
          */
         BulkItem: {
-            /** Execution Id */
             execution_id: string;
-            /** Ok */
             ok: boolean;
-            /**
-             * Made
-             * @description The new execution.
-             */
+            /** @description The new execution. */
             made: string | null;
-            /** Runs */
             runs: components["schemas"]["RetryRun"][] | null;
-            /** Keeps */
             keeps: string[] | null;
             error: components["schemas"]["ProblemDocument"] | null;
         };
         /** BulkItemPage */
         BulkItemPage: {
-            /** Items */
             items: components["schemas"]["BulkItem"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Cancelled */
         Cancelled: {
-            /** Execution Id */
             execution_id: string;
-            /** Id */
             id: string;
-            /** Workflow Id */
             workflow_id: string;
-            /** Status */
             status: string;
-            /** Message */
             message: string;
+        };
+        /**
+         * Check
+         * @description A check of one part; `detail` says what is wrong with it.
+         */
+        Check: {
+            ok: boolean;
+            count?: number;
+            position?: number | number[];
+            detail?: string;
+            untaken?: components["schemas"]["UntakenTasks"][];
         };
         /**
          * CompatEntry
          * @description A dead letter as the public implementations show it.
          */
         CompatEntry: {
-            /** Id */
             id: string;
-            /** Task Id */
             task_id: string;
-            /** Execution Id */
             execution_id: string;
-            /** Node Id */
             node_id: string;
-            /** Handler */
             handler: string;
-            /** Error Message */
             error_message: string | null;
-            /** Retry Count */
             retry_count: number;
-            /** Original Timestamp */
             original_timestamp: string;
-            /** Failed At */
             failed_at: string;
         };
         /** CompatHealth */
         CompatHealth: {
-            /** Status */
             status: string;
-            /** Healthy */
             healthy: boolean;
-            /** Ok */
             ok: boolean;
-            /** Dependencies */
             dependencies: {
                 [key: string]: string;
             };
         };
         /** CompatLetter */
         CompatLetter: {
-            /** Id */
             id: number;
-            /**
-             * Task Id
-             * @description `<execution_id>:<node_id>`.
-             */
+            /** @description `<execution_id>:<node_id>`. */
             task_id: string;
-            /** Execution Id */
             execution_id: string;
-            /** Workflow Id */
             workflow_id: string;
-            /** Workflow Definition Id */
             workflow_definition_id: string;
-            /** Name */
             name: string;
-            /** Node Id */
             node_id: string;
-            /** Handler */
             handler: string;
-            /** Error */
             error: string | null;
-            /** Category */
             category: string | null;
-            /** Attempts */
             attempts: number;
-            /** Failed At */
             failed_at: string;
         };
         /** CompatLetters */
         CompatLetters: {
-            /** Items */
             items: components["schemas"]["CompatLetter"][];
-            /**
-             * Entries
-             * @description The same dead letters, under the names of other implementations.
-             */
+            /** @description The same dead letters, under the names of other implementations. */
             entries: components["schemas"]["CompatEntry"][];
-            /** Count */
             count: number;
-            /** Next Cursor */
             next_cursor: string | null;
         };
         /** CompatNode */
         CompatNode: {
-            /** Node Id */
             node_id: string;
-            /** Worker Id */
             worker_id: string | null;
-            /** State */
             state: string;
-            /** Status */
             status: string;
-            /** Output */
             output: unknown;
-            /** Error */
             error: string | null;
-            /** Attempt */
             attempt: number;
-            /** Started At */
             started_at: string | null;
-            /** Completed At */
             completed_at: string | null;
         };
         /** CompatResults */
         CompatResults: {
-            /** Execution Id */
             execution_id: string;
-            /** Id */
             id: string;
-            /** Workflow Id */
             workflow_id: string;
-            /**
-             * Workflow Definition Id
-             * @description `name@version`, as the rest of the API takes it.
-             */
+            /** @description `name@version`, as the rest of the API takes it. */
             workflow_definition_id: string;
-            /** Name */
             name: string;
-            /** Status */
             status: string;
-            /** Instance Id */
             instance_id: string;
-            /** Workflow Name */
             workflow_name: string;
-            /** Message */
-            message: string;
-            /** State */
             state: string;
-            /** Completed */
-            completed: boolean;
-            /** Results */
-            results: {
-                [key: string]: unknown;
-            };
-            /** Outputs */
-            outputs: {
-                [key: string]: unknown;
-            };
-            /** Result */
-            result: unknown;
-            /** Output Data */
-            output_data: unknown;
-            /** Error */
             error: string | null;
+            message: string;
+            completed: boolean;
+            results: Record<string, unknown>;
+            outputs: Record<string, unknown>;
+            result: unknown;
+            output_data: unknown;
         };
         /** CreatedKey */
         CreatedKey: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /** Scopes */
             scopes: string[];
-            /**
-             * Key
-             * @description Shown this once.
-             */
+            /** @description Shown this once. */
             key: string;
         };
         /** DeadLetter */
         DeadLetter: {
-            /** Id */
             id: number;
-            /** Execution Id */
             execution_id: string;
-            /** Workflow */
             workflow: string;
-            /** Version */
             version: number;
-            /** Node Id */
             node_id: string;
-            /** Handler */
             handler: string;
-            /** At */
             at: string;
-            /** Category */
             category: string | null;
             error: components["schemas"]["Error"] | null;
-            /**
-             * Attempts
-             * @description The first 5 and the last 15.
-             */
+            /** @description The first 5 and the last 15. */
             attempts: components["schemas"]["Attempt"][];
             /**
-             * Attempts Dropped
              * @description How many there were between these.
              * @default 0
              */
             attempts_dropped: number;
-            /** Closed */
             closed: string | null;
-            /** Closed At */
             closed_at: string | null;
-            /** Retried As */
             retried_as: string | null;
         };
         /** DeadLetterPage */
         DeadLetterPage: {
-            /** Items */
             items: components["schemas"]["DeadLetter"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** DroppedLetters */
         DroppedLetters: {
-            /**
-             * Dropped
-             * @description How many of them were open.
-             */
+            /** @description How many of them were open. */
             dropped: number;
         };
         /** Error */
         Error: {
-            /** Category */
             category: string;
-            /** Message */
             message: string;
-            /** Node Id */
-            node_id?: string | null;
-            /** Type */
             type?: string | null;
-            /** Detail */
             detail?: unknown;
-            /** Traceback */
             traceback?: string | null;
-        };
-        /** Execution */
-        Execution: {
-            /** Execution Id */
-            execution_id: string;
-            /** Workflow */
-            workflow: string;
-            /** Version */
-            version: number;
-            /** State */
-            state: string;
-            /** Created At */
-            created_at: string;
-            /** Labels */
-            labels: {
-                [key: string]: unknown;
-            };
-            /** Input */
-            input?: unknown;
-            /** Output */
-            output?: unknown;
-            error?: components["schemas"]["Error"] | null;
-            /** Started At */
-            started_at?: string | null;
-            /** Finished At */
-            finished_at?: string | null;
-            /**
-             * Nodes
-             * @default {}
-             */
-            nodes: {
-                [key: string]: components["schemas"]["Node"];
-            };
-            /**
-             * Priority
-             * @default 0
-             */
-            priority: number;
-            /** Retry Of */
-            retry_of?: string | null;
-            /**
-             * Retried As
-             * @description The newest retry of it.
-             */
-            retried_as?: string | null;
+            node_id?: string | null;
         };
         /**
-         * ExecutionState
-         * @enum {string}
+         * Execution
+         * @description The answer to a start that doesn't wait has only the fields that are required.
          */
-        ExecutionState: "PENDING" | "RUNNING" | "PAUSED" | "COMPLETED" | "FAILED" | "CANCELLED";
+        Execution: {
+            execution_id: string;
+            workflow: string;
+            version: number;
+            state: string;
+            input?: unknown;
+            output?: unknown;
+            error?: components["schemas"]["Error"] | null;
+            labels: Record<string, unknown>;
+            created_at: string;
+            started_at?: string | null;
+            finished_at?: string | null;
+            /** @description Left out with `nodes=false`. */
+            nodes?: {
+                [key: string]: components["schemas"]["Node"];
+            };
+            priority?: number;
+            retry_of?: string | null;
+            /** @description The newest retry of it. */
+            retried_as?: string | null;
+        };
         /** Failure */
         Failure: {
-            /** Dead Letter Id */
             dead_letter_id: number;
-            /** Execution Id */
             execution_id: string;
-            /** Workflow */
             workflow: string;
-            /** Version */
             version: number;
-            /** Node Id */
             node_id: string;
-            /** Handler */
             handler: string;
-            /** At */
             at: string;
-            /** Category */
             category: string | null;
-            /** Message */
             message: string | null;
-            /** Attempts */
             attempts: number;
-            /** Retried As */
             retried_as: string | null;
         };
         /** FailurePage */
         FailurePage: {
-            /** Items */
             items: components["schemas"]["Failure"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Graph */
         Graph: {
-            /** Execution Id */
             execution_id: string;
-            /** State */
             state: string;
-            /**
-             * Seq
-             * @description Of the last change in it: events after this one carry on from here.
-             */
+            /** @description Of the last change in it: events after this one carry on from here. */
             seq: number;
-            /** Nodes */
             nodes: components["schemas"]["GraphNode"][];
-            /** Edges */
             edges: components["schemas"]["GraphEdge"][];
         };
         /** GraphEdge */
         GraphEdge: {
-            /** From */
             from: string;
-            /** To */
             to: string;
         };
         /** GraphNode */
         GraphNode: {
-            /** Id */
             id: string;
-            /** Handler */
             handler: string;
-            /** State */
             state: string;
-            /** Reason */
             reason?: string | null;
-            /** Level */
             level: number;
-            /** Attempt */
             attempt: number;
-            /** Queued At */
             queued_at: string | null;
-            /** Started At */
             started_at: string | null;
-            /** Finished At */
             finished_at: string | null;
-            /**
-             * Error
-             * @description The message of its last error, at most 300 characters.
-             */
+            /** @description The message of its last error, at most 300 characters. */
             error: string | null;
-            /** Optional */
             optional: boolean;
         };
         /** Health */
         Health: {
-            /** Status */
             status: string;
+        };
+        /**
+         * HealthReport
+         * @description `status` is `ok`, `degraded` or `unavailable`.
+         */
+        HealthReport: {
+            status: string;
+            version: string;
+            time: string;
+            reasons: string[];
+            checks: {
+                [key: string]: components["schemas"]["Check"];
+            };
+            healthy: boolean;
+            ok: boolean;
         };
         /** HeldTask */
         HeldTask: {
-            /** Execution Id */
             execution_id: string;
-            /** Node Id */
             node_id: string;
-            /** Attempt */
             attempt: number;
-            /** Handler */
             handler: string;
-            /** Queue */
             queue: string;
-            /** Workflow */
             workflow: string;
-            /**
-             * Seconds
-             * @description For how long the worker has had it, if that is known.
-             */
+            /** @description For how long the worker has had it, if that is known. */
             seconds: number | null;
         };
         /** HistoryItem */
         HistoryItem: {
-            /** Seq */
             seq: number;
-            /** At */
             at: string;
-            /** Node Id */
             node_id: string | null;
-            /** From */
             from: string;
-            /** To */
             to: string;
-            /** Attempt */
             attempt: number;
-            /** Reason */
             reason?: string | null;
         };
         /** HistoryItemPage */
         HistoryItemPage: {
-            /** Items */
             items: components["schemas"]["HistoryItem"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** HopBucket */
         HopBucket: {
-            /** P50 Ms */
             p50_ms: number | null;
-            /** P95 Ms */
             p95_ms: number | null;
-            /** At */
             at: string;
         };
         /**
          * Hops
-         * @description From the moment that a node may start to its start by a worker, of some executions of each bucket.
+         * @description From the moment that a node may start to its start by a worker. Of some executions of each bucket.
          */
         Hops: {
-            /** P50 Ms */
             p50_ms: number | null;
-            /** P95 Ms */
             p95_ms: number | null;
-            /** Samples */
             samples: number;
-            /** Series */
             series: components["schemas"]["HopBucket"][];
         };
         /** LetterDropped */
         LetterDropped: {
-            /** Id */
             id: number;
-            /** Task Id */
             task_id: string;
-            /** Status */
             status: string;
-            /** Message */
             message: string;
         };
         /** LetterRetried */
         LetterRetried: {
-            /** Id */
             id: number;
-            /** Task Id */
             task_id: string;
-            /** Execution Id */
             execution_id: string;
-            /** Retry Of */
             retry_of: string;
-            /** Status */
             status: string;
-            /** Message */
             message: string;
         };
         /** ListedExecution */
         ListedExecution: {
-            /** Execution Id */
             execution_id: string;
-            /** Workflow */
             workflow: string;
-            /** Version */
             version: number;
-            /** State */
             state: string;
-            /** Created At */
-            created_at: string;
-            /** Labels */
-            labels: {
-                [key: string]: unknown;
-            };
             error?: components["schemas"]["Error"] | null;
-            /** Started At */
+            labels: Record<string, unknown>;
+            created_at: string;
             started_at?: string | null;
-            /** Finished At */
             finished_at?: string | null;
-            /** Retry Of */
             retry_of?: string | null;
         };
         /** ListedExecutionPage */
         ListedExecutionPage: {
-            /** Items */
             items: components["schemas"]["ListedExecution"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** ListedKey */
         ListedKey: {
-            /** Id */
             id: string;
-            /** Name */
             name: string;
-            /** Scopes */
             scopes: string[];
-            /** Created At */
             created_at: string;
-            /** Revoked At */
             revoked_at?: string | null;
         };
         /** ListedKeyPage */
         ListedKeyPage: {
-            /** Items */
             items: components["schemas"]["ListedKey"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** ListedWorkflow */
         ListedWorkflow: {
-            /** Name */
             name: string;
-            /** Latest Version */
             latest_version: number;
-            /** Versions */
             versions: number;
-            /** Aliases */
             aliases: {
                 [key: string]: {
                     [key: string]: number;
                 };
             };
-            /** Created At */
             created_at: string;
-            /** Updated At */
             updated_at: string;
         };
         /** ListedWorkflowPage */
         ListedWorkflowPage: {
-            /** Items */
             items: components["schemas"]["ListedWorkflow"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** LogItem */
         LogItem: {
-            /** Attempt */
             attempt: number;
-            /** Text */
             text: string;
-            /**
-             * Live
-             * @description The attempt runs, and this is what it has logged so far.
-             */
+            /** @description The attempt runs, and this is what it has logged so far. */
             live: boolean;
         };
         /** LogItemPage */
         LogItemPage: {
-            /** Items */
+            node_id: string;
             items: components["schemas"]["LogItem"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Me */
         Me: {
-            /** Open */
             open: boolean;
-            /** Key Id */
             key_id: string | null;
-            /** Name */
             name: string | null;
-            /**
-             * Scopes
-             * @description All that this caller may use.
-             */
+            /** @description All that this caller may use. */
             scopes: string[];
         };
         /** Node */
         Node: {
-            /** State */
             state: string;
-            /** Attempt */
             attempt: number;
-            /** Output */
             output?: unknown;
             error?: components["schemas"]["Error"] | null;
-            /**
-             * Reason
-             * @description Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler` (none of those that do has its handler).
-             */
+            /** @description Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler` (none of those that do has its handler). */
             reason?: string | null;
-            /**
-             * Reason Text
-             * @description The same in words, where it says what to do.
-             */
+            /** @description The same in words, where it says what to do. */
             reason_text?: string | null;
-            /** Worker Id */
             worker_id?: string | null;
-            /** Queued At */
             queued_at?: string | null;
-            /** Started At */
             started_at?: string | null;
-            /** Finished At */
             finished_at?: string | null;
         };
         /**
@@ -1623,96 +1354,49 @@ export interface components {
          * @description `at` and `error` are of one that failed.
          */
         NodeAttempt: {
-            /** Attempt */
             attempt: number;
-            /** At */
             at: string | null;
             error: components["schemas"]["Error"] | null;
-            /** Worker Id */
             worker_id?: string | null;
-            /** State */
             state: string;
-            /** Queued At */
             queued_at: string | null;
-            /** Started At */
             started_at: string | null;
-            /** Finished At */
             finished_at: string | null;
         };
         /** NodeDetail */
         NodeDetail: {
-            /** State */
             state: string;
-            /** Attempt */
             attempt: number;
-            /** Output */
             output?: unknown;
             error?: components["schemas"]["Error"] | null;
-            /**
-             * Reason
-             * @description Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler` (none of those that do has its handler).
-             */
+            /** @description Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its queue) or `no_handler` (none of those that do has its handler). */
             reason?: string | null;
-            /**
-             * Reason Text
-             * @description The same in words, where it says what to do.
-             */
+            /** @description The same in words, where it says what to do. */
             reason_text?: string | null;
-            /** Worker Id */
             worker_id?: string | null;
-            /** Queued At */
             queued_at?: string | null;
-            /** Started At */
             started_at?: string | null;
-            /** Finished At */
             finished_at?: string | null;
-            /** Node Id */
             node_id: string;
-            /** Handler */
-            handler: string;
-            /** Dependencies */
             dependencies: string[];
-            /** Condition */
+            handler: string;
             condition: string | null;
-            /** Trigger Rule */
             trigger_rule: string;
-            /** Optional */
             optional: boolean;
-            /** Queue */
             queue: string;
-            /** Timeout Seconds */
             timeout_seconds: number;
             retry: components["schemas"]["Retry"];
-            /**
-             * Labels
-             * @description As they are written, and `metadata` too.
-             */
+            /** @description As they are written, and `metadata` too. */
             labels: unknown;
-            /** Metadata */
             metadata: unknown;
-            /**
-             * Config
-             * @description As it is written.
-             */
-            config: {
-                [key: string]: unknown;
-            };
-            /**
-             * Resolved Config
-             * @description With every reference but those to secrets filled in.
-             */
-            resolved_config: {
-                [key: string]: unknown;
-            } | null;
-            /**
-             * Unresolved
-             * @description Why there is no `resolved_config`.
-             */
+            /** @description As it is written. */
+            config: Record<string, unknown>;
+            /** @description With every reference but those to secrets filled in. */
+            resolved_config: Record<string, unknown> | null;
+            /** @description Why there is no `resolved_config`. */
             unresolved: string | null;
-            /** Attempts */
             attempts: components["schemas"]["NodeAttempt"][];
             /**
-             * Errors Dropped
              * @description How many failed attempts have no `error` any more: the first 5 and the last 15 keep it.
              * @default 0
              */
@@ -1720,54 +1404,35 @@ export interface components {
         };
         /** NodeStats */
         NodeStats: {
-            /** Node Id */
             node_id: string;
-            /** Handler */
             handler: string;
-            /**
-             * Count
-             * @description Runs that ended COMPLETED or FAILED.
-             */
+            /** @description Runs that ended COMPLETED or FAILED. */
             count: number;
-            /** Failed */
             failed: number;
-            /** Skipped */
             skipped: number;
-            /** Failure Rate */
             failure_rate: number;
-            /** Attempts */
             attempts: number;
-            /**
-             * P50 Seconds
-             * @description Of runs that completed: their last attempt.
-             */
+            /** @description Of runs that completed: their last attempt. */
             p50_seconds: number | null;
-            /** P95 Seconds */
             p95_seconds: number | null;
         };
         /** Orchestrator */
         Orchestrator: {
-            /** Name */
             name: string;
-            /** Partitions */
             partitions: number[];
+            /** @description The process, if it is another one than the API's. */
+            pid?: number;
         };
         /** OrchestratorPage */
         OrchestratorPage: {
-            /** Items */
             items: components["schemas"]["Orchestrator"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Problem */
         Problem: {
-            /** Code */
             code: string;
-            /** Path */
             path: string;
-            /** Message */
             message: string;
-            /** Node Id */
             node_id?: string | null;
         };
         /**
@@ -1775,269 +1440,166 @@ export interface components {
          * @description RFC 9457.
          */
         ProblemDocument: {
-            /** Type */
             type: string;
-            /** Title */
             title: string;
-            /** Status */
             status: number;
-            /** Detail */
             detail: string;
-            /**
-             * Code
-             * @description What a program can rely on.
-             */
+            /** @description What a program can rely on. */
             code: string;
-            /**
-             * Problems
-             * @default null
-             */
-            problems: components["schemas"]["Problem"][] | null;
+            problems?: components["schemas"]["Problem"][];
         };
         /** Progress */
         Progress: {
-            /** Total */
             total: number;
-            /** Completed */
             completed: number;
-            /** Failed */
             failed: number;
-            /** Percentage */
             percentage: number;
         };
         /** Queue */
         Queue: {
-            /** Queue */
             queue: string;
-            /** Waiting */
             waiting: number;
-            /** Running */
             running: number;
-            /**
-             * Workers
-             * @description Live workers that serve it.
-             */
+            /** @description Live workers that serve it. */
             workers: number;
-            /**
-             * Reason
-             * @description Why something in it isn't taken: `no_worker`, or `no_handler` if no worker of the queue has the handler of some task.
-             */
+            /** @description Why something in it isn't taken: `no_worker`, or `no_handler` if no worker of the queue has the handler of some task. */
             reason: string | null;
-            /**
-             * Reason Text
-             * @description The same in words.
-             */
+            /** @description The same in words. */
             reason_text: string | null;
         };
         /** QueuePage */
         QueuePage: {
-            /** Items */
             items: components["schemas"]["Queue"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Requested */
         Requested: {
-            /** Execution Id */
             execution_id: string;
-            /** Requested */
             requested: string;
         };
         /** Results */
         Results: {
-            /** Execution Id */
             execution_id: string;
-            /** State */
             state: string;
-            /** Completed */
             completed: boolean;
-            /** Output */
             output?: unknown;
-            /** Outputs */
-            outputs: {
-                [key: string]: unknown;
-            };
+            outputs: Record<string, unknown>;
             error?: components["schemas"]["Error"] | null;
         };
-        /** Retried */
+        /**
+         * Retried
+         * @description `execution_id` is null in a preview.
+         */
         Retried: {
-            /** Execution Id */
             execution_id: string | null;
-            /** Retry Of */
             retry_of: string;
-            /** Version */
             version: number;
-            /** Runs */
-            runs: components["schemas"]["RetryRun"][];
-            /** Keeps */
             keeps: string[];
+            runs: components["schemas"]["RetryRun"][];
         };
-        /** RetriedLetters */
+        /**
+         * RetriedLetters
+         * @description A retry of an execution with dead letters, or the `error` that prevented it.
+         */
         RetriedLetters: {
-            /** Retry Of */
             retry_of: string;
-            /** Letters */
             letters: number[];
-            /** Execution Id */
             execution_id?: string | null;
-            /** Version */
-            version?: number | null;
-            /** Runs */
-            runs?: components["schemas"]["RetryRun"][] | null;
-            /** Keeps */
-            keeps?: string[] | null;
-            error?: components["schemas"]["ProblemDocument"] | null;
+            version?: number;
+            keeps?: string[];
+            runs?: components["schemas"]["RetryRun"][];
+            error?: components["schemas"]["ProblemDocument"];
         };
         /** RetriedLettersPage */
         RetriedLettersPage: {
-            /** Items */
             items: components["schemas"]["RetriedLetters"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Retry */
         Retry: {
-            /** Max Attempts */
             max_attempts: number;
-            /** Initial Delay Seconds */
             initial_delay_seconds: number;
-            /** Multiplier */
             multiplier: number;
-            /** Max Delay Seconds */
             max_delay_seconds: number;
-            /** Jitter Seconds */
             jitter_seconds: number;
         };
-        /** RetryRun */
+        /**
+         * RetryRun
+         * @description A node that a retry runs, and why.
+         */
         RetryRun: {
-            /** Node Id */
             node_id: string;
-            /** Reason */
             reason: string;
         };
         /** StateCounts */
         StateCounts: {
-            /** Pending */
             PENDING: number;
-            /** Running */
             RUNNING: number;
-            /** Paused */
             PAUSED: number;
-            /** Completed */
             COMPLETED: number;
-            /** Failed */
             FAILED: number;
-            /** Cancelled */
             CANCELLED: number;
         };
         /** Stats */
         Stats: {
-            /** Now */
             now: string;
-            /** Since */
             since: string;
-            /** Bucket Seconds */
             bucket_seconds: number;
-            /**
-             * Truncated
-             * @description There were too many executions since then: only the newest are counted.
-             */
+            /** @description There were too many executions since then: only the newest are counted. */
             truncated: boolean;
             /** @description Now, whatever their age; each counted up to 10,000. */
             active: components["schemas"]["Active"];
             totals: components["schemas"]["StateCounts"];
-            /**
-             * Series
-             * @description The oldest first.
-             */
+            /** @description The oldest first. */
             series: components["schemas"]["Bucket"][];
-            /**
-             * Workflows
-             * @description At most 50, the highest failure rate first.
-             */
+            /** @description At most 50, the highest failure rate first. */
             workflows: components["schemas"]["WorkflowCounts"][];
             hops: components["schemas"]["Hops"];
-            /**
-             * Dead Letters
-             * @description Open ones, counted up to 10,000.
-             */
+            /** @description Open ones, counted up to 10,000. */
             dead_letters: number;
             tasks: components["schemas"]["Tasks"];
-            /** Workers */
             workers: number;
-            /** Orchestrators */
             orchestrators: number;
-            /**
-             * Inbox
-             * @description What orchestrators haven't committed yet.
-             */
+            /** @description What orchestrators haven't committed yet. */
             inbox: number;
         };
         /** Status */
         Status: {
-            /** Execution Id */
             execution_id: string;
-            /** Id */
             id: string;
-            /** Workflow Id */
             workflow_id: string;
-            /**
-             * Workflow Definition Id
-             * @description `name@version`, as the rest of the API takes it.
-             */
+            /** @description `name@version`, as the rest of the API takes it. */
             workflow_definition_id: string;
-            /** Name */
             name: string;
-            /** Status */
             status: string;
-            /** Instance Id */
             instance_id: string;
-            /** Workflow Name */
             workflow_name: string;
-            /** Message */
-            message: string;
-            /** State */
             state: string;
-            /** Node States */
+            error: string | null;
+            message: string;
             node_states: {
                 [key: string]: string;
             };
-            /** Node Statuses */
             node_statuses: {
                 [key: string]: string;
             };
-            /** Nodes */
             nodes: {
                 [key: string]: components["schemas"]["CompatNode"];
             };
             progress: components["schemas"]["Progress"];
-            /** Error */
-            error: string | null;
-            /**
-             * Retried As
-             * @description The retry of it that is shown here.
-             */
+            /** @description The retry of it that is shown here. */
             retried_as: string | null;
-            /** Created At */
             created_at: string;
-            /** Started At */
             started_at: string | null;
-            /** Completed At */
             completed_at: string | null;
         };
         /** StoredWorkflow */
         StoredWorkflow: {
-            /** Name */
             name: string;
-            /** Version */
             version: number;
-            /** Created */
             created: boolean;
-            /** Created At */
             created_at: string;
-            /** Warnings */
             warnings: components["schemas"]["Problem"][];
-            /** Aliases */
             aliases: {
                 [key: string]: {
                     [key: string]: number;
@@ -2046,139 +1608,93 @@ export interface components {
         };
         /** Submitted */
         Submitted: {
-            /** Execution Id */
             execution_id: string;
-            /** Id */
             id: string;
-            /** Workflow Id */
             workflow_id: string;
-            /**
-             * Workflow Definition Id
-             * @description `name@version`, as the rest of the API takes it.
-             */
+            /** @description `name@version`, as the rest of the API takes it. */
             workflow_definition_id: string;
-            /** Name */
             name: string;
-            /** Status */
             status: string;
-            /** Created At */
             created_at: string;
-            /** Message */
             message: string;
         };
         /** Tasks */
         Tasks: {
-            /** Waiting */
             waiting: number;
-            /** Running */
             running: number;
         };
         /** Triggered */
         Triggered: {
-            /** Execution Id */
             execution_id: string;
-            /** Id */
             id: string;
-            /** Workflow Id */
             workflow_id: string;
-            /**
-             * Workflow Definition Id
-             * @description `name@version`, as the rest of the API takes it.
-             */
+            /** @description `name@version`, as the rest of the API takes it. */
             workflow_definition_id: string;
-            /** Name */
             name: string;
-            /** Status */
             status: string;
-            /**
-             * Instance Id
-             * @description The same as `execution_id`.
-             */
+            /** @description The same as `execution_id`. */
             instance_id: string;
-            /**
-             * Retry Of
-             * @description The failed execution that this one goes on with.
-             */
+            /** @description The failed execution that this one goes on with. */
             retry_of: string | null;
-            /** Message */
             message: string;
+        };
+        /**
+         * UntakenTasks
+         * @description Tasks of a queue that no live worker takes.
+         */
+        UntakenTasks: {
+            queue: string;
+            handler: string | null;
+            waiting: number;
+            reason: string;
+            text: string;
         };
         /** Validation */
         Validation: {
-            /** Valid */
             valid: boolean;
-            /** Name */
             name: string | null;
-            /** Nodes */
             nodes: number;
-            /** Problems */
             problems: components["schemas"]["Problem"][];
-            /** Warnings */
             warnings: components["schemas"]["Problem"][];
         };
         /** Version */
         Version: {
-            /** Version */
             version: number;
-            /** Created At */
             created_at: string;
-            /** Content Hash */
             content_hash: string;
-            /** Aliases */
             aliases: string[];
         };
         /** VersionPage */
         VersionPage: {
-            /** Items */
             items: components["schemas"]["Version"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Worker */
         Worker: {
-            /** Worker Id */
             worker_id: string;
-            /** Queues */
             queues: string[];
-            /**
-             * Handlers
-             * @description Null for a worker of an older version, which doesn't say.
-             */
+            /** @description Null for a worker of an older version, which doesn't say. */
             handlers: string[] | null;
-            /** Running */
             running: number;
-            /** Heartbeats */
             heartbeats: number;
-            /** Started At */
+            /** @description Of a worker in another process. */
+            seconds_since_heartbeat?: number;
             started_at: string | null;
-            /**
-             * Tasks
-             * @description What it holds, at most 100 of them.
-             */
+            /** @description What it holds, at most 100 of them. */
             tasks: components["schemas"]["HeldTask"][];
         };
         /** WorkerPage */
         WorkerPage: {
-            /** Items */
             items: components["schemas"]["Worker"][];
-            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Workflow */
         Workflow: {
-            /** Name */
             name: string;
-            /** Version */
             version: number;
-            /** Definition */
-            definition: {
-                [key: string]: unknown;
-            };
-            /** Created At */
+            definition: Record<string, unknown>;
             created_at: string;
-            /** Latest Version */
             latest_version: number;
-            /** Aliases */
             aliases: {
                 [key: string]: {
                     [key: string]: number;
@@ -2187,70 +1703,42 @@ export interface components {
         };
         /** WorkflowCounts */
         WorkflowCounts: {
-            /** Workflow */
             workflow: string;
-            /** Total */
             total: number;
-            /** Completed */
             completed: number;
-            /** Failed */
             failed: number;
-            /** Cancelled */
             cancelled: number;
-            /** Active */
             active: number;
-            /**
-             * Failure Rate
-             * @description `failed / (completed + failed)`; 0 if none of them has ended.
-             */
+            /** @description `failed / (completed + failed)`; 0 if none of them has ended. */
             failure_rate: number;
         };
         /** WorkflowGraph */
         WorkflowGraph: {
-            /** Name */
             name: string;
-            /** Version */
             version: number;
-            /** Nodes */
             nodes: components["schemas"]["WorkflowGraphNode"][];
-            /** Edges */
             edges: components["schemas"]["GraphEdge"][];
         };
         /** WorkflowGraphNode */
         WorkflowGraphNode: {
-            /** Id */
             id: string;
-            /** Handler */
             handler: string;
-            /** Level */
             level: number;
-            /** Condition */
             condition: string | null;
-            /** Trigger Rule */
             trigger_rule: string;
-            /** Optional */
             optional: boolean;
         };
         /** WorkflowStats */
         WorkflowStats: {
-            /** Name */
             name: string;
-            /** Version */
             version: number | null;
-            /** Sampled */
             sampled: number;
-            /** States */
             states: {
                 [key: string]: number;
             };
-            /**
-             * P50 Seconds
-             * @description Of executions that completed, from start to end.
-             */
+            /** @description Of executions that completed, from start to end. */
             p50_seconds: number | null;
-            /** P95 Seconds */
             p95_seconds: number | null;
-            /** Nodes */
             nodes: components["schemas"]["NodeStats"][];
         };
         /**
@@ -9617,7 +9105,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    "application/json": components["schemas"]["HealthReport"];
                 };
             };
             /** @description The body isn't JSON, or a parameter can't be read */

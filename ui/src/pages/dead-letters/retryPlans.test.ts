@@ -46,7 +46,6 @@ it('puts what is refused first', () => {
     status: 409,
     detail: 'it runs already',
     code: 'conflict',
-    problems: null,
   };
   const plans = retryPlans([item(1, { runs, keeps: [] }), item(2, { error })], letters);
   expect(plans.map((plan) => plan.refusal)).toEqual(['it runs already', null]);

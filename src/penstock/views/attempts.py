@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from penstock.engine.commands import AttemptFailure, NodeRun, Transition
 from penstock.engine.reasons import Reason
 from penstock.engine.states import NodeState
-from penstock.views.executions import error_view, time_text
+from penstock.views.errors import Attempt, error_view
+from penstock.views.times import time_text
+
+
+class NodeAttempt(Attempt, kw_only=True):
+    """`at` and `error` are of one that failed."""
+
+    state: str
+    queued_at: str | None
+    started_at: str | None
+    finished_at: str | None
 
 
 class _Attempt(msgspec.Struct):
@@ -21,7 +30,7 @@ class _Attempt(msgspec.Struct):
     finished_at: float | None = None
 
 
-def attempts_of(run: NodeRun | None, lines: Iterable[Transition]) -> list[dict[str, Any]]:
+def attempts_of(run: NodeRun | None, lines: Iterable[Transition]) -> list[NodeAttempt]:
     """The attempts of a node; `lines` are its history lines.
 
     A failure before the first attempt, such as that of a config, is attempt 0.
@@ -64,22 +73,20 @@ def _apply_line(attempts: dict[int, _Attempt], line: Transition) -> None:
         attempt.finished_at = line.at
 
 
-def _attempt_view(
-    attempt: _Attempt, failure: AttemptFailure | None, run: NodeRun
-) -> dict[str, Any]:
+def _attempt_view(attempt: _Attempt, failure: AttemptFailure | None, run: NodeRun) -> NodeAttempt:
     worker_id = None
     if failure:
         worker_id = failure.worker_id
     elif attempt.attempt == run.attempt:
         worker_id = run.worker_id
 
-    return {
-        "attempt": attempt.attempt,
-        "state": str(attempt.state),
-        "queued_at": time_text(attempt.queued_at),
-        "started_at": time_text(attempt.started_at),
-        "finished_at": time_text(attempt.finished_at),
-        "at": time_text(failure.at) if failure else None,
-        "error": error_view(failure.error) if failure else None,
-        "worker_id": worker_id,
-    }
+    return NodeAttempt(
+        attempt=attempt.attempt,
+        state=str(attempt.state),
+        queued_at=time_text(attempt.queued_at),
+        started_at=time_text(attempt.started_at),
+        finished_at=time_text(attempt.finished_at),
+        at=time_text(failure.at) if failure else None,
+        error=error_view(failure.error) if failure else None,
+        worker_id=worker_id,
+    )

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.service.attempts import attempts_of
+from penstock.views.attempts import NodeAttempt, attempts_of
+from penstock.views.errors import Error
 from tests.engine.test_rebuilding import rebuilt
 from tests.engine.trial import Trial, decision, node, once
 
 START = "1970-01-01T00:00:0"
 
 
-def attempts(trial: Trial, name: str) -> list[dict[str, Any]]:
+def attempts(trial: Trial, name: str) -> list[NodeAttempt]:
     lines = [line for line in trial.committed.history if line.node_id == name]
     return attempts_of(trial.execution.runs.get(name), lines)
 
 
 def seen(trial: Trial, name: str) -> list[tuple[Any, ...]]:
     """Number and state, then the seconds at which it was queued, started and finished."""
-    keys = ("queued_at", "started_at", "finished_at")
     return [
         (
-            attempt["attempt"],
-            attempt["state"],
-            *(attempt[key] and float(attempt[key][17:-1]) for key in keys),
+            attempt.attempt,
+            attempt.state,
+            _second(attempt.queued_at),
+            _second(attempt.started_at),
+            _second(attempt.finished_at),
         )
         for attempt in attempts(trial, name)
     ]
+
+
+def _second(at: str | None) -> float | None:
+    return None if at is None else float(at[17:-1])
 
 
 def test_a_node_that_has_not_begun_has_none() -> None:
@@ -42,7 +48,7 @@ def test_an_attempt_is_followed_from_the_queue_to_its_end() -> None:
     trial.succeed("a", at=3.0)
     assert seen(trial, "a") == [(1, "COMPLETED", 0.0, 1.0, 3.0)]
     (attempt,) = attempts(trial, "a")
-    assert (attempt["worker_id"], attempt["error"], attempt["at"]) == ("worker-1", None, None)
+    assert (attempt.worker_id, attempt.error, attempt.at) == ("worker-1", None, None)
 
 
 def test_attempts_that_were_followed_by_another_have_failed() -> None:
@@ -59,9 +65,10 @@ def test_attempts_that_were_followed_by_another_have_failed() -> None:
         (3, "COMPLETED", 3.0, 4.0, 5.0),
     ]
     first, second, third = attempts(trial, "a")
-    assert first["error"] == {"category": "handler", "message": "a failed"}
-    assert second["error"]["category"] == "lost"
-    assert (first["at"], second["at"], third["at"]) == (f"{START}1.000Z", f"{START}3.000Z", None)
+    assert first.error == Error("handler", "a failed")
+    assert second.error is not None
+    assert second.error.category == "lost"
+    assert (first.at, second.at, third.at) == (f"{START}1.000Z", f"{START}3.000Z", None)
 
 
 def test_the_last_of_a_node_that_failed_has_failed() -> None:
@@ -87,8 +94,9 @@ def test_what_has_no_task_has_no_attempts_but_a_failure_before_the_first_is_show
     assert trial.state == "COMPLETED"
     assert [seen(trial, name) for name in ("yes", "skipped", "kept")] == [[], [], []]
     (attempt,) = attempts(trial, "bad")
-    assert (attempt["attempt"], attempt["state"], attempt["queued_at"]) == (0, "FAILED", None)
-    assert attempt["error"]["category"] == "config"
+    assert (attempt.attempt, attempt.state, attempt.queued_at) == (0, "FAILED", None)
+    assert attempt.error is not None
+    assert attempt.error.category == "config"
 
 
 def test_an_attempt_that_was_handed_out_again_after_a_loss_is_one_attempt() -> None:

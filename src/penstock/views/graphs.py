@@ -1,0 +1,158 @@
+"""Graphs as nodes and edges to draw: of a version, and of an execution with its nodes' states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from penstock.definition.plan import Plan, PlanNode
+from penstock.engine.commands import NodeRun
+from penstock.engine.state import Execution
+from penstock.engine.states import NodeState
+from penstock.stores.base import Stored
+from penstock.views.nodes import last_error
+from penstock.views.times import time_text
+
+MESSAGE_CHARACTERS_MAX = 300
+"""Characters of an error message in a graph: thousands of nodes may have failed."""
+
+
+class GraphEdge(msgspec.Struct):
+    parent: str = msgspec.field(name="from")
+    child: str = msgspec.field(name="to")
+
+
+class GraphNode(msgspec.Struct, kw_only=True):
+    id: str
+    handler: str
+    state: str
+    reason: str | None = None
+    level: int
+    attempt: int
+    queued_at: str | None
+    started_at: str | None
+    finished_at: str | None
+    error: Annotated[
+        str | None, Meta(description="The message of its last error, at most 300 characters.")
+    ]
+    optional: bool
+
+
+class Graph(msgspec.Struct, kw_only=True):
+    execution_id: str
+    state: str
+    seq: Annotated[
+        int,
+        Meta(description="Of the last change in it: events after this one carry on from here."),
+    ]
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+class WorkflowGraphNode(msgspec.Struct, kw_only=True):
+    id: str
+    handler: str
+    level: int
+    condition: str | None
+    trigger_rule: str
+    optional: bool
+
+
+class WorkflowGraph(msgspec.Struct, kw_only=True):
+    name: str
+    version: int
+    nodes: list[WorkflowGraphNode]
+    edges: list[GraphEdge]
+
+
+def workflow_graph(plan: Plan) -> WorkflowGraph:
+    depths = levels(plan.nodes, plan.order)
+    nodes = [
+        WorkflowGraphNode(
+            id=node.node_id,
+            handler=node.handler,
+            level=depth,
+            condition=node.condition.source if node.condition else None,
+            trigger_rule=node.rule,
+            optional=node.optional,
+        )
+        for node, depth in zip(plan.nodes, depths, strict=True)
+    ]
+    return WorkflowGraph(name=plan.name, version=plan.version, nodes=nodes, edges=edges(plan.nodes))
+
+
+def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, str]]) -> Graph:
+    """The graph of an execution.
+
+    `seq` is the number of the last history line that it includes; a client follows the events
+    after it.
+
+    `waits` says by node why no worker takes its task, as a reason and as a text.
+    """
+    record = stored.record
+    nodes = plan.nodes
+    order = plan.order
+    if record.added:
+        execution = Execution(plan, record)
+        nodes = execution.nodes
+        order = list(execution.in_order())
+
+    node_views: list[GraphNode] = []
+    for node, depth in zip(nodes, levels(nodes, order), strict=True):
+        node_id = node.node_id
+        run = stored.runs.get(node_id) or NodeRun(node_id, NodeState.PENDING)
+        view = _node_view(node, run, depth)
+        if node_id in waits:
+            view.reason, _ = waits[node_id]
+        node_views.append(view)
+
+    return Graph(
+        execution_id=record.execution_id,
+        state=str(record.state),
+        seq=stored.last_seq,
+        nodes=node_views,
+        edges=edges(nodes),
+    )
+
+
+def _node_view(node: PlanNode, run: NodeRun, depth: int) -> GraphNode:
+    error = last_error(run)
+    return GraphNode(
+        id=node.node_id,
+        handler=node.handler,
+        state=str(run.state),
+        reason=run.reason,
+        level=depth,
+        attempt=run.attempt,
+        queued_at=time_text(run.queued_at),
+        started_at=time_text(run.started_at),
+        finished_at=time_text(run.finished_at),
+        error=shortened(error.message) if error else None,
+        optional=node.optional,
+    )
+
+
+def levels(nodes: Sequence[PlanNode], order: Sequence[int]) -> list[int]:
+    """The level of each node: 0 for a root, else one more than the highest level of its parents."""
+    depths = [0] * len(nodes)
+    for number in order:
+        parents = nodes[number].dependencies
+        depths[number] = max((depths[parent] + 1 for parent in parents), default=0)
+    return depths
+
+
+def edges(nodes: Sequence[PlanNode]) -> list[GraphEdge]:
+    return [
+        GraphEdge(nodes[parent].node_id, node.node_id)
+        for node in nodes
+        for parent in node.dependencies
+    ]
+
+
+def shortened(text: str) -> str:
+    if len(text) <= MESSAGE_CHARACTERS_MAX:
+        return text
+    return text[: MESSAGE_CHARACTERS_MAX - 1] + "…"

@@ -1,0 +1,136 @@
+"""A node of an execution: as one of all of them, and alone with everything about it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, structs
+
+from penstock.definition.plan import PlanNode
+from penstock.engine.commands import NodeRun
+from penstock.engine.events import TaskError
+from penstock.engine.states import NodeState
+from penstock.views.attempts import NodeAttempt
+from penstock.views.errors import Error, error_view
+from penstock.views.times import time_text
+
+
+class Node(msgspec.Struct, kw_only=True):
+    state: str
+    attempt: int
+    output: Any = None
+    error: Error | None = None
+    reason: Annotated[
+        str | None,
+        Meta(
+            description="Why it is so. Of a QUEUED node: `no_worker` (no live worker serves its"
+            " queue) or `no_handler` (none of those that do has its handler)."
+        ),
+    ] = None
+    reason_text: Annotated[
+        str | None, Meta(description="The same in words, where it says what to do.")
+    ] = None
+    worker_id: str | None = None
+    queued_at: str | None = None
+    started_at: str | None = None
+    finished_at: str | None = None
+
+
+class Retry(msgspec.Struct, kw_only=True):
+    max_attempts: int
+    initial_delay_seconds: float
+    multiplier: float
+    max_delay_seconds: float
+    jitter_seconds: float
+
+
+class NodeDetail(Node, kw_only=True):
+    node_id: str
+    dependencies: list[str]
+    handler: str
+    condition: str | None
+    trigger_rule: str
+    optional: bool
+    queue: str
+    timeout_seconds: float
+    retry: Retry
+    labels: Annotated[Any, Meta(description="As they are written, and `metadata` too.")]
+    metadata: Any
+    config: Annotated[dict[str, Any], Meta(description="As it is written.")]
+    resolved_config: Annotated[
+        dict[str, Any] | None,
+        Meta(description="With every reference but those to secrets filled in."),
+    ]
+    unresolved: Annotated[str | None, Meta(description="Why there is no `resolved_config`.")]
+    attempts: list[NodeAttempt]
+    errors_dropped: Annotated[
+        int,
+        Meta(
+            description="How many failed attempts have no `error` any more:"
+            " the first 5 and the last 15 keep it."
+        ),
+    ] = 0
+
+
+def node_view(run: NodeRun | None, output: Any, wait: tuple[str, str] | None = None) -> Node:
+    """A node among others. `wait` says why nobody takes its task: as a reason and as text."""
+    run = run or NodeRun("", NodeState.PENDING)
+    reason, reason_text = wait or (run.reason, None)
+    return Node(
+        state=str(run.state),
+        attempt=run.attempt,
+        output=output,
+        error=error_view(last_error(run)),
+        reason=reason,
+        reason_text=reason_text,
+        worker_id=run.worker_id,
+        queued_at=time_text(run.queued_at),
+        started_at=time_text(run.started_at),
+        finished_at=time_text(run.finished_at),
+    )
+
+
+def last_error(run: NodeRun) -> TaskError | None:
+    """The last error of a node that has failed or waits for its next attempt.
+
+    A node that has gone on after an error has none any more.
+    """
+    if run.failures and run.state in (NodeState.FAILED, NodeState.RETRYING):
+        return run.failures[-1].error
+    return None
+
+
+def node_detail_view(  # noqa: PLR0913 -- what there is to show
+    node: PlanNode,
+    outcome: Node,
+    *,
+    dependencies: list[str],
+    labels: Any,
+    metadata: Any,
+    config: dict[str, Any],
+    resolved_config: dict[str, Any] | None,
+    unresolved: str | None,
+    attempts: list[NodeAttempt],
+    errors_dropped: int,
+) -> NodeDetail:
+    """A node alone: its outcome, and the rules of its definition with its handler's defaults."""
+    return NodeDetail(
+        **structs.asdict(outcome),
+        node_id=node.node_id,
+        dependencies=dependencies,
+        handler=node.handler,
+        condition=node.condition.source if node.condition else None,
+        trigger_rule=node.rule,
+        optional=node.optional,
+        queue=node.queue,
+        timeout_seconds=node.timeout_seconds,
+        retry=msgspec.convert(node.retry, Retry, from_attributes=True),
+        labels=labels,
+        metadata=metadata,
+        config=config,
+        resolved_config=resolved_config,
+        unresolved=unresolved,
+        attempts=attempts,
+        errors_dropped=errors_dropped,
+    )

@@ -1,0 +1,50 @@
+"""Retries of executions: what runs again, and what is reused."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from penstock.views.problems import ProblemDocument
+
+
+class RetryRun(msgspec.Struct):
+    """A node that a retry runs, and why."""
+
+    node_id: str
+    reason: str
+
+
+class Retried(msgspec.Struct, kw_only=True):
+    """`execution_id` is null in a preview."""
+
+    execution_id: str | None
+    retry_of: str
+    version: int
+    keeps: list[str]
+    runs: list[RetryRun]
+
+
+class RetriedLetters(msgspec.Struct, kw_only=True):
+    """A retry of an execution with dead letters, or the `error` that prevented it."""
+
+    retry_of: str
+    letters: list[int]
+    execution_id: str | UnsetType | None = UNSET
+    version: int | UnsetType = UNSET
+    keeps: list[str] | UnsetType = UNSET
+    runs: list[RetryRun] | UnsetType = UNSET
+    error: ProblemDocument | UnsetType = UNSET
+
+
+class BulkItem(msgspec.Struct, kw_only=True):
+    """`made`, `runs` and `keeps` are of a retry."""
+
+    execution_id: str
+    ok: bool
+    made: Annotated[str | None, Meta(description="The new execution.")]
+    runs: list[RetryRun] | None
+    keeps: list[str] | None
+    error: ProblemDocument | None
