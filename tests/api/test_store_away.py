@@ -21,7 +21,7 @@ from penstock import Engine
 from penstock.api.app import create_app
 from penstock.api.timing import ApiTiming
 from penstock.config import Settings
-from penstock.errors import StoreUnavailable
+from penstock.errors import NotOpen, SchemaMismatch, StoreUnavailable
 from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, ScaledFleet
 from penstock.stores.base import Offer
@@ -51,37 +51,45 @@ OK_WITHOUT_STORES = {
 }
 
 
+COLD_PARTS = {"definitions", "executions", "dead_letters", "counts", "api_keys", "audit_log"}
+
+
 class Away:
     """A part of the stores that a test takes away.
 
     Every call then fails as a call does that can't reach its server.
     """
 
-    def __init__(self, real: Any) -> None:
+    def __init__(self, real: Any, whole: Away | None = None) -> None:
+        """`whole`: the store that this is a part of, which says what fails and hangs."""
         self._real = real
+        self._whole = whole or self
         self.error: Exception | None = None
         self.hangs: set[str] = set()
         self.replaced: dict[str, Any] = {}
         self.calls: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
-        attribute = self.replaced.get(name) or getattr(self._real, name)
+        whole = self._whole
+        attribute = whole.replaced.get(name) or getattr(self._real, name)
+        if name in COLD_PARTS and not callable(attribute):
+            return Away(attribute, whole)
         if not callable(attribute) or name in {"now", "knows"}:
             return attribute
         if not asyncio.iscoroutinefunction(attribute):
             return partial(self._call, attribute)
 
         async def answer(*arguments: Any, **named: Any) -> Any:
-            self.calls.append(name)
-            if name in self.hangs:
+            whole.calls.append(name)
+            if name in whole.hangs:
                 await asyncio.Event().wait()
-            self._fail()
+            whole._fail()
             return await attribute(*arguments, **named)
 
         return answer
 
     def _call(self, method: Any, *arguments: Any) -> Any:
-        self._fail()
+        self._whole._fail()
         return method(*arguments)
 
     def _fail(self) -> None:
@@ -259,6 +267,17 @@ def test_no_route_answers_500_while_the_stores_are_away(which: str) -> None:
 
 
 SECRETS = ("10.1.2.3", "db.internal", "5432", "postgresql://", "alice")
+
+
+@pytest.mark.parametrize("error", [NotOpen("it stops"), SchemaMismatch("of another version")])
+def test_a_store_that_is_closed_or_of_another_version_is_unavailable(error: Exception) -> None:
+    async def scenario() -> None:
+        async with open_api() as api:
+            api.cold.error = error
+            answer = await api.call("GET", "/api/v1/workflows")
+            assert (answer.status, answer.json["code"]) == (503, "unavailable")
+
+    asyncio.run(scenario())
 
 
 def test_no_answer_shows_where_a_store_is_and_the_log_does(

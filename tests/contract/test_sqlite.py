@@ -27,7 +27,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Commands, NodeRun, Transition
 from penstock.engine.events import Blob
 from penstock.engine.states import NodeState
-from penstock.errors import SchemaMismatch, StoreError, StoreLocked
+from penstock.errors import NotOpen, SchemaMismatch, StoreError, StoreLocked
 from penstock.stores.base import Intent, ReusedOutput, Stored
 from penstock.stores.records import (
     ApiKey,
@@ -229,6 +229,19 @@ def test_a_closed_store_is_one_complete_file(tmp_path: Path) -> None:
     (tmp_path / "copy").mkdir()
     shutil.copy(tmp_path / "store.db", tmp_path / "copy" / "store.db")
     _in_turn(tmp_path / "copy" / "store.db", read)
+
+
+def test_a_closed_store_says_so_to_whoever_reads_or_writes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        stores = SqliteStores(tmp_path / "store.db")
+        await stores.open()
+        await stores.close()
+        with pytest.raises(NotOpen, match="can be read"):
+            await stores.cold.api_keys.keys()
+        with pytest.raises(NotOpen, match="can be written"):
+            await stores.cold.api_keys.revoke_key("key", 1.0)
+
+    asyncio.run(scenario())
 
 
 def test_a_file_that_another_process_has_open_is_refused_with_that_process_id(

@@ -42,8 +42,7 @@ async def with_opened(
     test: Callable[[PostgresColdStore], Awaitable[Any]],
     timing: DatabaseTiming | None = None,
 ) -> Any:
-    store = PostgresColdStore(url)
-    store.database.timing = timing or DatabaseTiming()
+    store = PostgresColdStore(url, timing=timing)
     try:
         await store.open()
         return await test(store)

@@ -64,8 +64,6 @@ RETIRED_FORMS = {
 
 TIME_CONSTANT = re.compile(r"(?P<module>penstock\..+)\.(?P<name>[A-Z0-9_]*SECONDS(_MAX|_MIN)?)")
 PATCHING_CALLS = frozenset({"setattr", "object", "patch"})
-PATCHED_TIMES_LEFT = frozenset({"LEARN_SECONDS"})
-"""Constants that tests still patch; `Plans` is to get its time passed."""
 
 MARKER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BLANKET_IGNORE = re.compile(r"type:\s*ignore(?!\[)")
@@ -315,7 +313,7 @@ def patched_times(file: SourceFile) -> Iterator[str]:
     """Times of Penstock that a test replaces in a module, where all other tests would see them."""
     for line, name in replaced_names(file):
         constant = TIME_CONSTANT.fullmatch(name)
-        if constant is not None and constant["name"] not in PATCHED_TIMES_LEFT:
+        if constant is not None:
             yield file.at(line, f"patches {name}; pass a timing of that layer instead")
 
 

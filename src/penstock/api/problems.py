@@ -33,6 +33,9 @@ STATUS: dict[type[Exception], tuple[int, str]] = {
     errors.NotFound: (404, "not_found"),
     errors.Conflict: (409, "conflict"),
     errors.StoreUnavailable: (503, "unavailable"),
+    # A service that stops, or that another version's migration overtook: a client tries another.
+    errors.NotOpen: (503, "unavailable"),
+    errors.SchemaMismatch: (503, "unavailable"),
     errors.Overloaded: (429, "too_much_waiting"),
 }
 """HTTP statuses of exceptions, looked up along the class's bases."""

@@ -9,7 +9,7 @@ from penstock.stores.postgres.audit_log import PostgresAuditLog
 from penstock.stores.postgres.claims import PostgresClaims
 from penstock.stores.postgres.copying import PostgresCopies
 from penstock.stores.postgres.counting import PostgresCounts
-from penstock.stores.postgres.database import Database
+from penstock.stores.postgres.database import Database, DatabaseTiming
 from penstock.stores.postgres.dead_letters import PostgresDeadLetters
 from penstock.stores.postgres.definitions import PostgresDefinitions
 from penstock.stores.postgres.executions import PostgresExecutions
@@ -25,12 +25,13 @@ class PostgresColdStore:
         *,
         partitions: int | None = None,
         objects: ObjectBlobs | None = None,
+        timing: DatabaseTiming | None = None,
     ) -> None:
         """`partitions`: how many there should be; None takes what the database has.
 
         `objects`: where large values are, if not in the database.
         """
-        database = Database(database_url)
+        database = Database(database_url, timing)
         self.objects = objects
         self.database = database
         self._wanted = partitions

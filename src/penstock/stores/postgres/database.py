@@ -117,9 +117,8 @@ def _hang_up(connection: Connection) -> None:
 
 
 class Database:
-    def __init__(self, database_url: str) -> None:
-        self.timing = DatabaseTiming()
-        """Looked at in each call, so that it can be set before the first one."""
+    def __init__(self, database_url: str, timing: DatabaseTiming | None = None) -> None:
+        self.timing = timing or DatabaseTiming()
         self._conninfo = conninfo(database_url)
         self.where = hide_password(database_url)
         self._idle: deque[tuple[Connection, float]] = deque()

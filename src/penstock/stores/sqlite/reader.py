@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from penstock.errors import NotOpen
 from penstock.stores import codec
 from penstock.stores.base import Stored
 from penstock.stores.sql.statements import statements_beside
@@ -25,7 +26,9 @@ UNKNOWABLE = (OverflowError, UnicodeEncodeError)
 
 class Reader:
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._connection = connect(path)
+        self._is_closed = False
         self._lock = threading.Lock()
         # not the loop's own pool: slow searches would occupy all its threads
         self._thread = ThreadPoolExecutor(1, "penstock-reader")
@@ -88,9 +91,12 @@ class Reader:
                 self._connection.execute("COMMIT")
 
     async def _in_thread(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+        if self._is_closed:
+            raise NotOpen(f"{self._path} has been closed; nothing can be read from it any more")
         return await asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
 
     def close(self) -> None:
+        self._is_closed = True
         self._thread.shutdown(cancel_futures=True)
         with self._lock:
             self._connection.close()
