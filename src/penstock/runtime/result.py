@@ -41,19 +41,23 @@ class Result:
 
     @property
     def input(self) -> Any:
+        """The execution's input, with the document's defaults."""
         return self.view["input"]
 
     @property
     def output(self) -> Any:
+        """The output of the output node, or of the last nodes by id."""
         return self.view["output"]
 
     @property
     def error(self) -> dict[str, Any] | None:
+        """Why the execution failed: `category`, `message`, `node_id`; None if it didn't."""
         error: dict[str, Any] | None = self.view["error"]
         return error
 
     @property
     def nodes(self) -> dict[str, dict[str, Any]]:
+        """The nodes by id, with state, output, error and times."""
         nodes: dict[str, dict[str, Any]] = self.view["nodes"]
         return nodes
 
@@ -68,6 +72,7 @@ class Result:
 
     @property
     def completed(self) -> bool:
+        """Whether the execution ended as COMPLETED."""
         return self.state == ExecutionState.COMPLETED
 
     def __getitem__(self, name: str) -> Any:
@@ -97,6 +102,7 @@ class ExecutionHandle:
 
     @property
     def execution_id(self) -> str:
+        """The execution's id; the same as `id`."""
         return self.id
 
     async def result(self) -> Result:
@@ -104,6 +110,7 @@ class ExecutionHandle:
         return await self._engine.result(self.id)
 
     async def status(self) -> Result:
+        """The execution's state at this moment, with the outputs so far."""
         return await self._engine.status(self.id)
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
@@ -111,10 +118,13 @@ class ExecutionHandle:
         return self._engine.events(self.id)
 
     async def cancel(self) -> None:
+        """Cancel the execution: running handlers are stopped, no more nodes start."""
         await self._engine.cancel(self.id)
 
     async def pause(self) -> None:
+        """Start no more nodes; running ones go on."""
         await self._engine.pause(self.id)
 
     async def resume(self) -> None:
+        """Let the paused execution go on."""
         await self._engine.resume(self.id)
