@@ -2,6 +2,7 @@
 
 - Links that leave docs/ lead to the repository, if pyproject.toml says where that is; otherwise
   only their text is left.
+- Records of decisions come last in a search.
 - `<!-- made from: commands -->` on a page is replaced by the help of every command, and
   `<!-- made from: metrics -->` by the metrics that a process shows.
 """
@@ -23,10 +24,19 @@ from scripts.site_pages import MADE  # noqa: E402 -- mkdocs loads this file by i
 
 LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 MARK = re.compile(r"^<!-- made from: (\w+) -->$", re.MULTILINE)
+INNER = ("decisions/", "internals.md", "faults.md")
+"""Users seldom look for these: a search shows them last."""
+WITHOUT_NEIGHBOURS = ("README.md", "tutorial.md")
+"""Alone under their tab: an empty list beside them would only take room."""
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
 def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
+    path = page.file.src_uri
+    if path.startswith(INNER):
+        page.meta["search"] = {"boost": 0.3}
+    if path in WITHOUT_NEIGHBOURS:
+        page.meta["hide"] = ["navigation"]
     folder = Path(config["docs_dir"]) / Path(page.file.src_uri).parent
     docs = Path(config["docs_dir"]).resolve()
     made = MARK.sub(lambda mark: MADE[mark[1]](), markdown)

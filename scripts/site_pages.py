@@ -11,6 +11,9 @@ from penstock.cli.app import COMMANDS, cli
 from penstock.telemetry.exposition import Exposition
 from penstock.telemetry.metrics import Levels, Metrics
 
+HELP_COLUMNS = 90
+"""So that a page shows whole lines."""
+
 
 def commands() -> str:
     """A section for each command, with its help as it is printed."""
@@ -28,7 +31,9 @@ def commands() -> str:
 
 
 def _section(path: str, command: click.Command, level: str) -> str:
-    context = click.Context(command, info_name=path, max_content_width=100, terminal_width=100)
+    context = click.Context(
+        command, info_name=path, max_content_width=HELP_COLUMNS, terminal_width=HELP_COLUMNS
+    )
     lines = command.get_help(context)
     return f"{level} {path}\n\n```text\n{lines}\n```\n"
 
