@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format ui docs screenshots bench bench-http bench-scaled bench-peers bench-page bench-growth bench-costs footprint simulate explore faults soak guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui docs docs-version screenshots bench bench-http bench-scaled bench-peers bench-page bench-growth bench-costs footprint simulate explore faults soak guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests start hundreds of processes: one that may not keep what it has compiled takes twice as long to start.
@@ -36,6 +36,11 @@ ui: setup-dev ## build the UI into the package
 docs: setup-dev ## build the documentation site into site/
 	$(bin)/mkdocs build --strict --quiet
 	@echo "built: $(bin)/python -m http.server --directory site 8001, then http://localhost:8001"
+
+# mike commits to the branch gh-pages and pushes nothing.
+docs-version: setup-dev ## add the site of VERSION (0.1) beside the earlier ones, as the latest
+	PATH="$(CURDIR)/$(bin):$$PATH" mike deploy --update-aliases $(VERSION) latest
+	PATH="$(CURDIR)/$(bin):$$PATH" mike set-default latest
 
 screenshots: setup-dev ## take the pictures of the UI in docs/images/ui from a real run
 	$(bin)/python -m scripts.screenshots
