@@ -1,9 +1,11 @@
 .DEFAULT_GOAL := help
-.PHONY: run test check format ui screenshots bench bench-http bench-scaled bench-peers bench-page bench-growth bench-costs footprint simulate explore faults soak guards lock clean help setup-run setup-dev
+.PHONY: run test check format ui docs docs-version screenshots bench bench-http bench-scaled bench-peers bench-page bench-growth bench-costs footprint simulate explore faults soak guards lock clean help setup-run setup-dev
 
 bin := .venv/bin
 # Tests start hundreds of processes: one that may not keep what it has compiled takes twice as long to start.
 export PYTHONDONTWRITEBYTECODE :=
+# mkdocs-material advertises its successor at every build.
+export NO_MKDOCS_2_WARNING := 1
 # Tests with real processes mostly wait: with five processes on two cores, the others go on meanwhile.
 spread := -n 5 --dist worksteal
 
@@ -14,12 +16,13 @@ test: setup-dev ## run the tests
 	$(bin)/pytest $(spread) -m "not alone"
 	$(bin)/pytest -m alone tests/hostile
 
-check: setup-dev ## everything that CI checks: format, lint, types, layers, the UI, tests
+check: setup-dev ## everything that CI checks: format, lint, types, layers, the UI, the docs site, tests
 	$(bin)/ruff format --check
 	$(bin)/ruff check
 	$(bin)/mypy
 	$(bin)/lint-imports --no-logo
 	scripts/ui check
+	$(bin)/mkdocs build --strict --quiet
 	$(bin)/pytest $(spread) -m "not alone"
 	$(bin)/pytest -m alone tests/hostile
 
@@ -29,6 +32,15 @@ format: setup-dev ## format the code and fix what ruff can fix
 
 ui: setup-dev ## build the UI into the package
 	scripts/ui build
+
+docs: setup-dev ## build the documentation site into site/
+	$(bin)/mkdocs build --strict --quiet
+	@echo "built: $(bin)/python -m http.server --directory site 8001, then http://localhost:8001"
+
+# mike commits to the branch gh-pages and pushes nothing.
+docs-version: setup-dev ## add the site of VERSION (0.1) beside the earlier ones, as the latest
+	PATH="$(CURDIR)/$(bin):$$PATH" mike deploy --update-aliases $(VERSION) latest
+	PATH="$(CURDIR)/$(bin):$$PATH" mike set-default latest
 
 screenshots: setup-dev ## take the pictures of the UI in docs/images/ui from a real run
 	$(bin)/python -m scripts.screenshots
@@ -85,7 +97,7 @@ lock: ## pin the dependencies again after a change in pyproject.toml (needs uv)
 	$(compile) --extra local --group dev --constraint requirements.lock --output-file requirements-dev.lock
 
 clean: ## remove everything that was built or cached
-	rm -rf .venv ui/node_modules ui/openapi.json .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv ui/node_modules ui/openapi.json .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis dist site
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help: ## show this list

@@ -101,7 +101,7 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
             command = step.command
             for shown, real in stands_for.items():
                 command = command.replace(shown, real)
-            ended = _run(command, directory)
+            ended = run_command(command, directory)
             output, code = ended.stdout, ended.returncode
             stands_for |= dict(zip(ID.findall(step.shown), ID.findall(output), strict=False))
         if step.shown.strip():
@@ -112,9 +112,12 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
     )
 
 
-def _run(command: str, directory: Path) -> subprocess.CompletedProcess[str]:
+def run_command(
+    command: str, directory: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a line of a page: one program with its arguments, and variables before it."""
     words = shlex.split(command)
-    variables: dict[str, str] = {}
+    variables = dict(environment or {})
     while assignment := ASSIGNMENT.fullmatch(words[0]):
         variables[assignment[1]] = assignment[2]
         words.pop(0)

@@ -42,10 +42,12 @@ class Client:
 
     @property
     def url(self) -> str:
+        """The server's address."""
         return self._transport.url
 
     @property
     def retry_seconds(self) -> float:
+        """For how long a call is tried again while the server doesn't answer."""
         return self._transport.retry_seconds
 
     @retry_seconds.setter
@@ -59,6 +61,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
+        """Close the connections."""
         await self._transport.close()
 
     async def start(  # noqa: PLR0913 -- each is a field of the request
@@ -210,6 +213,7 @@ class Client:
         return await self._json("POST", "/workflows/validate", query=query, body=body)
 
     def workflows(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """The stored workflows, with their newest versions."""
         return self._pages("/workflows", [], limit)
 
     async def workflow(self, name: str, version: int | str | None = None) -> Json:
@@ -217,9 +221,11 @@ class Client:
         return await self._json("GET", path_of("workflows", name), query={"version": version})
 
     async def delete_workflow(self, name: str) -> None:
+        """Delete a workflow with all its versions and aliases."""
         await self._transport.call("DELETE", path_of("workflows", name))
 
     def versions(self, name: str, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """The versions of a workflow, the newest first."""
         return self._pages(path_of("workflows", name, "versions"), [], limit)
 
     async def set_alias(
@@ -237,6 +243,7 @@ class Client:
         return await self._json("PUT", path_of("workflows", name, "aliases", alias), body=body)
 
     async def remove_alias(self, name: str, alias: str) -> None:
+        """Remove an alias; its versions stay."""
         await self._transport.call("DELETE", path_of("workflows", name, "aliases", alias))
 
     def dead_letters(  # noqa: PLR0913 -- each is a filter
@@ -284,6 +291,7 @@ class Client:
         return self._pages("/errors", query, limit)
 
     async def dead_letter(self, letter_id: str | int) -> Json:
+        """One dead letter, with the error and the config of its node."""
         return await self._json("GET", path_of("dead-letters", letter_id))
 
     async def retry_dead_letter(self, letter_id: str | int) -> Json:
@@ -317,15 +325,19 @@ class Client:
         return items
 
     async def drop_dead_letter(self, letter_id: str | int) -> None:
+        """Close a dead letter without a retry."""
         await self._transport.call("DELETE", path_of("dead-letters", letter_id))
 
     async def workers(self) -> list[Json]:
+        """The live workers, with their queues, handlers and tasks."""
         return await self._items("/workers")
 
     async def orchestrators(self) -> list[Json]:
+        """The live orchestrators, with their partitions."""
         return await self._items("/orchestrators")
 
     async def queues(self) -> list[Json]:
+        """The queues, with the numbers of tasks that wait and run."""
         return await self._items("/queues")
 
     def audit(  # noqa: PLR0913 -- each is a filter

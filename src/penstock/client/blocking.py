@@ -99,16 +99,21 @@ def iterating(
 
 
 class SyncExecution(Blocking[Execution]):
+    """`Execution` with blocking methods and plain iterators."""
+
     @property
     def id(self) -> str:
+        """The execution's id."""
         return self._target.id
 
     @property
     def execution_id(self) -> str:
+        """The execution's id; the same as `id`."""
         return self._target.id
 
     @property
     def accepted(self) -> dict[str, Any]:
+        """What the server answered when the execution was started."""
         return self._target.accepted
 
     def __repr__(self) -> str:
@@ -180,6 +185,7 @@ class SyncClient(Blocking[Client]):
             self._loop.close()
 
     def execution(self, execution_id: str) -> SyncExecution:
+        """The handle of an execution; makes no call."""
         return SyncExecution(self._target.execution(execution_id), self._loop)
 
     start = starting(Client.start)

@@ -34,6 +34,7 @@ class Execution:
 
     @property
     def execution_id(self) -> str:
+        """The execution's id; the same as `id`."""
         return self.id
 
     def __repr__(self) -> str:
@@ -82,9 +83,11 @@ class Execution:
         await self._transport.call("POST", self._path("cancel"))
 
     async def pause(self) -> None:
+        """Start no more nodes; running ones go on."""
         await self._transport.call("POST", self._path("pause"))
 
     async def resume(self) -> None:
+        """Let the paused execution go on."""
         await self._transport.call("POST", self._path("resume"))
 
     async def retry(
@@ -128,5 +131,6 @@ class Execution:
         return {item["attempt"]: item["text"] for item in answer["items"]}
 
     async def graph(self) -> dict[str, Any]:
+        """The nodes and edges, with their states."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("graph"))
         return answer

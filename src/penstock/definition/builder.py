@@ -110,6 +110,7 @@ class Workflow:
         return Ref(id)
 
     def document(self) -> dict[str, Any]:
+        """The workflow as a document, as it would stand in a JSON file."""
         return {"name": self.name, **self._fields, "dag": {"nodes": list(self._nodes.values())}}
 
 

@@ -295,12 +295,14 @@ class Engine:
 
     @_while_open
     async def result(self, execution_id: str) -> Result:
+        """Wait until the execution has ended, and return its result."""
         known = execution_id in self.service.submissions.unfinished
         ended = await self.service.executions.end(execution_id, known=known)
         return await self._result(ended or await self.service.executions.stored(execution_id))
 
     @_while_open
     async def status(self, execution_id: str) -> Result:
+        """The execution's state at this moment, with the outputs so far."""
         return await self._result(await self.service.executions.stored(execution_id))
 
     async def _result(self, ended: Ended) -> Result:
@@ -339,11 +341,13 @@ class Engine:
     @_while_open
     @_counted
     async def pause(self, execution_id: str) -> None:
+        """Start no more nodes of the execution; running ones go on."""
         await self.service.executions.request_control(execution_id, "pause")
 
     @_while_open
     @_counted
     async def resume(self, execution_id: str) -> None:
+        """Let a paused execution go on."""
         await self.service.executions.request_control(execution_id, "resume")
 
     def _look_again(self) -> None:

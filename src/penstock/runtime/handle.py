@@ -28,6 +28,7 @@ class ExecutionHandle:
 
     @property
     def execution_id(self) -> str:
+        """The execution's id; the same as `id`."""
         return self.id
 
     async def result(self) -> Result:
@@ -35,6 +36,7 @@ class ExecutionHandle:
         return await self._engine.result(self.id)
 
     async def status(self) -> Result:
+        """The execution's state at this moment, with the outputs so far."""
         return await self._engine.status(self.id)
 
     def events(self) -> AsyncIterator[dict[str, Any]]:
@@ -42,10 +44,13 @@ class ExecutionHandle:
         return self._engine.events(self.id)
 
     async def cancel(self) -> None:
+        """Cancel the execution: running handlers are stopped, no more nodes start."""
         await self._engine.cancel(self.id)
 
     async def pause(self) -> None:
+        """Start no more nodes; running ones go on."""
         await self._engine.pause(self.id)
 
     async def resume(self) -> None:
+        """Let the paused execution go on."""
         await self._engine.resume(self.id)

@@ -77,19 +77,23 @@ class Result:
 
     @property
     def input(self) -> Any:
+        """The execution's input, with the document's defaults."""
         return self.view["input"]
 
     @property
     def output(self) -> Any:
+        """The output of the output node, or of the last nodes by id."""
         return self.view["output"]
 
     @property
     def error(self) -> dict[str, Any] | None:
+        """Why the execution failed: `category`, `message`, `node_id`; None if it didn't."""
         error: dict[str, Any] | None = self.view["error"]
         return error
 
     @property
     def nodes(self) -> dict[str, dict[str, Any]]:
+        """The nodes by id, with state, output, error and times."""
         nodes: dict[str, dict[str, Any]] = self.view["nodes"]
         return nodes
 
@@ -104,6 +108,7 @@ class Result:
 
     @property
     def completed(self) -> bool:
+        """Whether the execution ended as COMPLETED."""
         return self.state == ExecutionState.COMPLETED
 
     def __getitem__(self, name: str) -> Any:

@@ -88,6 +88,7 @@ class Context:
         return self._cancelled
 
     def cancel(self) -> None:
+        """Ask the handler to stop: `cancelled` is true from now on."""
         self._cancelled = True
 
     def heartbeat(self, detail: Any = None) -> None:

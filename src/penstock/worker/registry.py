@@ -110,10 +110,13 @@ def _convert(config: Any, wanted: Any) -> Any:
 
 
 class Registry:
+    """Handlers by name, for an engine that shouldn't use those of the whole process."""
+
     def __init__(self, handlers: Iterable[Handler] = ()) -> None:
         self._handlers: dict[str, Handler] = {handler.name: handler for handler in handlers}
 
     def add(self, handler: Handler) -> None:
+        """Register a handler under its name."""
         if handler.name in BUILT_IN_HANDLERS or handler.name in HANDLER_ALIASES:
             raise SettingsError(
                 f"{handler.name!r} is the name of a built-in handler; choose another"
@@ -125,6 +128,7 @@ class Registry:
         self._handlers[handler.name] = handler
 
     def get(self, name: str) -> Handler | None:
+        """The handler of this name, or None."""
         return self._handlers.get(name)
 
     def __iter__(self) -> Iterator[Handler]:
@@ -136,6 +140,7 @@ class Registry:
         return self._handlers.keys()
 
     def defaults(self) -> dict[str, HandlerDefaults]:
+        """The retries, timeouts and queues that handlers declare, by handler."""
         return {handler.name: handler.defaults for handler in self}
 
 
