@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from penstock.api.schemas import Attempt, Node
+from penstock.api.schemas import Attempt, Node, Problem
 
 
 class NodeAttempt(Attempt):
@@ -62,6 +62,7 @@ class GraphNode(BaseModel):
     started_at: str | None
     finished_at: str | None
     error: str | None = Field(description="The message of its last error, at most 300 characters.")
+    condition: str | None = None
     optional: bool
 
 
@@ -94,3 +95,14 @@ class WorkflowGraph(BaseModel):
     version: int
     nodes: list[WorkflowGraphNode]
     edges: list[GraphEdge]
+
+
+class Validation(BaseModel):
+    valid: bool
+    name: str | None
+    nodes: int
+    problems: list[Problem]
+    warnings: list[Problem]
+    graph: WorkflowGraph | None = Field(
+        default=None, description="If it was asked for, and there are no mistakes."
+    )

@@ -210,14 +210,6 @@ class Alias(BaseModel):
     weights: dict[str, int]
 
 
-class Validation(BaseModel):
-    valid: bool
-    name: str | None
-    nodes: int
-    problems: list[Problem]
-    warnings: list[Problem]
-
-
 class DeadLetter(BaseModel):
     id: int
     execution_id: str

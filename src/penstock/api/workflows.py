@@ -19,12 +19,16 @@ from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
 from penstock.orchestrator.view import time_text
 from penstock.service import Service
+from penstock.service.graphs import workflow_graph
 from penstock.service.workflows import ALIAS, LATEST, Workflows
 from penstock.stores.records import Weights, WorkflowRow
 
 Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
 AllowUnknown = Annotated[
     bool, Query(description="Handlers that no worker has registered yet are fine.")
+]
+WithGraph = Annotated[
+    bool, Query(description="Also the nodes and edges of a document without mistakes, as `graph`.")
 ]
 Alias = Annotated[
     str, Path(pattern=f"^{ALIAS.pattern}$", description="Any but `latest`, which moves by itself.")
@@ -80,12 +84,15 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         **operation(
             "validate_workflow",
             "Check a workflow",
-            {200: schemas.Validation},
+            {200: node_schemas.Validation},
             body=body_schemas.DOCUMENT,
         ),
     )
     async def validate(
-        request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
+        request: Request,
+        strict: Strict = False,
+        allow_unknown_handlers: AllowUnknown = False,
+        graph: WithGraph = False,
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
@@ -103,6 +110,8 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
             view["name"] = checked.plan.name
             view["nodes"] = len(checked.plan.nodes)
             view["warnings"] = _problem_views(checked.warnings)
+            if graph:
+                view["graph"] = workflow_graph(checked.plan)
         except InvalidWorkflow as error:
             view["valid"] = False
             view["problems"] = _problem_views(error.problems)

@@ -86,6 +86,7 @@ def _node_view(node: PlanNode, run: NodeRun, depth: int) -> dict[str, Any]:
         "started_at": time_text(run.started_at),
         "finished_at": time_text(run.finished_at),
         "error": shortened(error.message) if error else None,
+        "condition": node.condition.source if node.condition else None,
         "optional": node.optional,
     }
 
