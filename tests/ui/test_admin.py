@@ -39,7 +39,7 @@ def test_the_first_key_signs_its_maker_in(page: Page, service: Running) -> None:
     shown = page.get_by_role("dialog", name="The new key")
     expect(shown.locator("code")).to_have_text(re.compile(r"^pk_"))
     shown.get_by_role("button", name="Done").click()
-    expect(page.get_by_role("cell", name="boss")).to_be_visible()
+    expect(page.get_by_role("cell", name="boss", exact=True)).to_be_visible()
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
     page.get_by_role("button", name="Create a key").click()
@@ -86,3 +86,4 @@ def test_a_line_leads_to_what_was_changed(page: Page, service: Running) -> None:
     page.goto(f"{service.address}/ui/audit?object=workflows/noted")
     page.get_by_role("link", name="workflows/noted").click()
     expect(page).to_have_url(f"{service.address}/ui/workflows/noted")
+    expect(page.get_by_role("heading", name="noted")).to_be_visible()
