@@ -42,7 +42,7 @@ dice = random.Random(11)
 class Service:
     def __init__(self, address: str) -> None:
         self.address = address
-        self.failed = self.large = self.running = ""
+        self.completed = self.failed = self.large = self.running = ""
 
     def call(self, path: str, body: Any = None, method: str | None = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
@@ -189,6 +189,27 @@ def first_dead_letters(page: Page, _: Service) -> None:
     page.locator("main button[aria-expanded]").first.click()
 
 
+def scroll_editor(page: Page, _: Service) -> None:
+    """To the nodes."""
+    page.locator(".node-box", has_text="charge").click()
+    page.mouse.move(2, 2)
+
+
+def change_document(page: Page, _: Service) -> None:
+    page.get_by_role("textbox", name="Workflow document").click()
+    page.keyboard.press("Control+Home")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("End")
+    page.keyboard.type('\n"timeout_seconds": 600,')
+    page.get_by_role("button", name="Save").and_(page.locator(":enabled")).wait_for()
+
+
+def open_palette(page: Page, _: Service) -> None:
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("order")
+    page.wait_for_timeout(800)
+
+
 PAGES: dict[str, tuple[str, list[Step]]] = {
     "overview": ("/?window=15m", []),
     "executions": ("/executions", []),
@@ -202,6 +223,14 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
     "diff": ("/workflows/order?tab=diff", []),
     "statistics": ("/workflows/order?tab=statistics", []),
     "start": ("/workflows/order", [graph, press("^Start")]),
+    "editor": ("/edit/order", [graph, scroll_editor]),
+    "save": ("/edit/order", [graph, change_document, press("^Save")]),
+    "logs": ("/executions/{failed}?tab=logs", []),
+    "compare": ("/compare?left={completed}&right={failed}", []),
+    "search": ("/search?in=input&text=unlucky", []),
+    "palette": ("/executions", [open_palette]),
+    "keys": ("/api-keys", []),
+    "audit": ("/audit", []),
     "dead-letters": ("/dead-letters", [first_dead_letters]),
     "workers": ("/workers", []),
 }
@@ -221,7 +250,8 @@ def take(  # noqa: PLR0913 -- of what, where and how
         timezone_id="Europe/Berlin",
     )
     page = context.new_page()
-    page.goto(f"{service.address}/ui{where.format(failed=service.failed, large=service.large)}")
+    ids = {"failed": service.failed, "large": service.large, "completed": service.completed}
+    page.goto(f"{service.address}/ui{where.format(**ids)}")
     page.get_by_role("heading", level=1).wait_for()
     page.wait_for_timeout(1500)
     for step in steps:
@@ -254,6 +284,9 @@ def main() -> None:
         load(running, chosen.seconds)
         running.failed = running.start(
             "order", {"order": 1234, "amount": 6440, "card": "unlucky"}, wait=30
+        )
+        running.completed = running.start(
+            "order", {"order": 1235, "amount": 6440, "card": "good"}, wait=30
         )
         running.large = running.start("ten-thousand", wait=30)
         browser = playwright.chromium.launch(executable_path=find_chromium(), args=FLAGS)

@@ -27,6 +27,7 @@ GRAPH_NODE = {
     "started_at",
     "finished_at",
     "error",
+    "condition",
     "optional",
 }
 

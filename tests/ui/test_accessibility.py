@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from importlib.resources import files
@@ -13,6 +14,7 @@ from playwright.sync_api import Locator, Page, ViewportSize, expect
 from tests.api.caller import Caller, failing, segment
 from tests.api_server import Running, running_service
 from tests.ui.boxes import box
+from tests.ui.editing import paste
 from tests.ui.shop import ORDER, SLOW, Shop, node
 from tests.waiting import until_now
 
@@ -63,6 +65,7 @@ def paths(service: Running, shop: Shop) -> dict[str, str]:
         "graph": f"/executions/{failed}?node=pay",
         "time": f"/executions/{failed}?tab=time&node=pay",
         "nodes": f"/executions/{failed}?tab=nodes&node=pay",
+        "logs": f"/executions/{failed}?tab=logs&node=pay",
         "history": f"/executions/{failed}?tab=history&node=pay",
         "values": f"/executions/{failed}?tab=values&node=pay",
         "retry": f"/executions/{failed}?retry=yes",
@@ -70,6 +73,16 @@ def paths(service: Running, shop: Shop) -> dict[str, str]:
         "long workflow": f"/workflows/{segment(f'{LONG}/of a workflow')}",
         "letters": "/dead-letters",
         "workers": "/workers",
+        "new workflow": "/edit",
+        "edit": "/edit/order",
+        "search": "/search?text=bank",
+        "search input": "/search?in=input&text=amount",
+        "search output": "/search?in=output&text=items",
+        "no search": "/search",
+        "compare": f"/compare?left={failed}&right={running}",
+        "no compare": "/compare",
+        "keys": "/api-keys",
+        "audit": "/audit",
         "unknown": "/nowhere",
         "unknown execution": "/executions/nobody",
     }
@@ -86,6 +99,7 @@ PAGES = [
     "graph",
     "time",
     "nodes",
+    "logs",
     "history",
     "values",
     "retry",
@@ -93,6 +107,16 @@ PAGES = [
     "long workflow",
     "letters",
     "workers",
+    "new workflow",
+    "edit",
+    "search",
+    "search input",
+    "search output",
+    "no search",
+    "compare",
+    "no compare",
+    "keys",
+    "audit",
     "unknown",
     "unknown execution",
     "workflow graph&node=pay",
@@ -185,6 +209,39 @@ def test_dialogs_have_no_grave_findings(
     page.get_by_role("button", name="Back").click()
     page.keyboard.press("?")
     expect_well("Keyboard shortcuts")
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+k")
+    expect_well("Go to")
+
+
+def test_the_new_dialogs_have_no_grave_findings(
+    page: Page, service: Running, paths: dict[str, str]
+) -> None:
+    def expect_well(name: str) -> None:
+        expect(page.get_by_role("dialog", name=re.compile(name))).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        expect_no_findings(page)
+        expect_no_sideways(page)
+        page.set_viewport_size(WIDE)
+        page.keyboard.press("Escape")
+        expect(page.get_by_role("dialog")).to_have_count(0)
+
+    open_path(page, service, paths["retry"].partition("?")[0])
+    page.get_by_role("button", name="Run again").click()
+    expect_well("Run order")
+    page.get_by_role("button", name="Compare").click()
+    expect_well("Compare with another execution")
+    open_path(page, service, paths["keys"])
+    page.get_by_role("button", name="Create a key").click()
+    expect_well("Create a key")
+    open_path(page, service, paths["new workflow"])
+    document = {"name": "order", "nodes": [node("cart", "noop")]}
+    paste(page, document)
+    page.get_by_role("button", name="Save").click()
+    expect_well("Save order as the next version")
+    paste(page, json.dumps(document).replace("noop", "nope"))
+    expect(page.get_by_role("list", name="Problems")).to_be_visible()
+    expect_no_findings(page)
 
 
 def test_open_dead_letters_have_no_grave_findings(

@@ -19,7 +19,12 @@ const Executions = lazy(() => import('./pages/executions/Executions'));
 const ExecutionPage = lazy(() => import('./pages/execution/ExecutionPage'));
 const Workflows = lazy(() => import('./pages/workflows/Workflows'));
 const WorkflowPage = lazy(() => import('./pages/workflows/WorkflowPage'));
+const EditorPage = lazy(() => import('./pages/editor/EditorPage'));
 const DeadLetters = lazy(() => import('./pages/dead-letters/DeadLetters'));
+const ComparePage = lazy(() => import('./pages/compare/ComparePage'));
+const SearchPage = lazy(() => import('./pages/search/SearchPage'));
+const ApiKeys = lazy(() => import('./pages/admin/ApiKeys'));
+const AuditLog = lazy(() => import('./pages/admin/AuditLog'));
 const Workers = lazy(() => import('./pages/workers/Workers'));
 
 export function App() {
@@ -60,8 +65,13 @@ function CurrentPage({ path: [section, name, ...more] }: { path: string[] }) {
     if (section === 'workflows') {
       return name ? <WorkflowPage key={name} name={name} /> : <Workflows />;
     }
+    if (section === 'edit') return <EditorPage key={name ?? ''} name={name ?? null} />;
     if (section === 'dead-letters' && !name) return <DeadLetters />;
     if (section === 'workers' && !name) return <Workers />;
+    if (section === 'compare' && !name) return <ComparePage />;
+    if (section === 'search' && !name) return <SearchPage />;
+    if (section === 'api-keys' && !name) return <ApiKeys />;
+    if (section === 'audit' && !name) return <AuditLog />;
   }
   return (
     <Empty title="This page doesn't exist">

@@ -37,6 +37,7 @@ export function localText(at: string): string {
     second: '2-digit',
     fractionalSecondDigits: 3,
     timeZoneName: 'short',
+    hourCycle: 'h23',
   });
 }
 
@@ -44,12 +45,23 @@ export function utcText(at: string): string {
   return new Date(at).toISOString().replace('T', ' ').replace('Z', ' UTC');
 }
 
-export function clockText(at: string | number): string {
+/** The time of day on a clock of 24 hours. */
+export function clockText(at: string | number, { milliseconds = false } = {}): string {
   return new Date(at).toLocaleTimeString(undefined, {
     hour: '2-digit',
     minute: '2-digit',
     second: '2-digit',
+    ...(milliseconds && { fractionalSecondDigits: 3 }),
+    hourCycle: 'h23',
   });
+}
+
+/** The name of the viewer's time zone at a moment, such as CET. */
+export function zoneText(at: string | number = Date.now()): string {
+  const parts = new Intl.DateTimeFormat(undefined, { timeZoneName: 'short' }).formatToParts(
+    new Date(at),
+  );
+  return parts.find(({ type }) => type === 'timeZoneName')?.value ?? '';
 }
 
 export function agoText(at: string, now: number): string {

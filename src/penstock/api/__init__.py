@@ -24,6 +24,8 @@ The routes:
 
 - `workflows`: definitions.
 - `executions`: start, search, look, send control requests.
+- `execution_details`: the document and all logs of an execution.
+- `value_search`: the search in inputs and outputs.
 - `bulk`: one control request, or a retry, for many executions.
 - `events`: live events as Server-Sent Events.
 - `dead_letters`: dead letters.

@@ -14,6 +14,7 @@ from penstock.api import (
     describing,
     docs_page,
     events,
+    execution_details,
     executions,
     failures,
     health,
@@ -22,6 +23,7 @@ from penstock.api import (
     statistics,
     system,
     ui_files,
+    value_search,
     workflows,
 )
 from penstock.api.audit_log import AuditLog
@@ -67,6 +69,8 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
         workflows.routes(service, bodies),
         events.events_routes(service.live_events, timing),
         executions.routes(service, bodies),
+        execution_details.routes(service),
+        value_search.routes(service),
         bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
         failures.routes(service),

@@ -18,12 +18,15 @@ from penstock.service import Service
 from penstock.service.workflows import ALIAS, Workflows
 from penstock.stores.records import LATEST
 from penstock.views import workflows as views
-from penstock.views.graphs import WorkflowGraph
+from penstock.views.graphs import WorkflowGraph, workflow_graph
 from penstock.views.pages import Page
 
 Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
 AllowUnknown = Annotated[
     bool, Query(description="Handlers that no worker has registered yet are fine.")
+]
+WithGraph = Annotated[
+    bool, Query(description="Also the nodes and edges of a document without mistakes, as `graph`.")
 ]
 Alias = Annotated[
     str, Path(pattern=f"^{ALIAS.pattern}$", description="Any but `latest`, which moves by itself.")
@@ -78,7 +81,10 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         ),
     )
     async def validate(
-        request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
+        request: Request,
+        strict: Strict = False,
+        allow_unknown_handlers: AllowUnknown = False,
+        graph: WithGraph = False,
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
         document = await bodies.read(request, body_schemas.DOCUMENT)
@@ -90,6 +96,8 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
             view.name = checked.plan.name
             view.nodes = len(checked.plan.nodes)
             view.warnings = checked.warnings
+            if graph:
+                view.graph = workflow_graph(checked.plan)
         except InvalidWorkflow as error:
             view.valid = False
             view.problems = list(error.problems)

@@ -4,10 +4,12 @@
 - `submissions`: starting executions: a start request is checked, and its intent recorded.
 - `backlog`: refuses starts beyond what a store should hold.
 - `executions`: views of executions, control requests, waiting for their end.
+- `execution_logs`: the logs of all nodes of an execution.
 - `nodes`: one node of an execution.
 - `resolving`: the resolved config of a node, as it was given or would be given now.
 - `waiting`: tasks that wait because nobody takes them, and why.
 - `failures`: which nodes failed, and why.
+- `value_search`: executions with a text in their input or in an output.
 - `retries`: retry of a finished execution: a new one that runs what didn't complete.
 - `retry_plan`: what a retry reuses, what it runs, and why.
 - `dead_letters`: dead letters: list, retry, drop.
@@ -38,6 +40,7 @@ from penstock.sandbox import Sandbox, request_sandbox_of
 from penstock.service.backlog import Backlog
 from penstock.service.commit_subscription import CommitSubscription
 from penstock.service.dead_letters import DeadLetters
+from penstock.service.execution_logs import ExecutionLogs
 from penstock.service.executions import Executions
 from penstock.service.failures import Failures
 from penstock.service.keys import Keys
@@ -47,6 +50,7 @@ from penstock.service.retries import Retries
 from penstock.service.statistics import Statistics
 from penstock.service.submissions import Submissions
 from penstock.service.timing import ServiceTiming
+from penstock.service.value_search import ValueSearch
 from penstock.service.workflows import Workflows
 from penstock.stores.base import CommitFeed, Stores
 from penstock.stores.commit_plan import CommitPlan
@@ -94,10 +98,12 @@ class Service:
             stores, self.workflows, self.backlog, self.sandbox, sees_all_ends=commit_feed is None
         )
         self.executions = Executions(stores, plans, subscribed, timing)
+        self.execution_logs = ExecutionLogs(self.executions)
         self.nodes = Nodes(stores, self.executions)
         self.retries = Retries(stores, plans, self.submissions)
         self.dead_letters = DeadLetters(stores, self.retries)
         self.failures = Failures(stores.cold.dead_letters)
+        self.value_search = ValueSearch(stores)
         self.live_events = LiveEvents(stores.cold.executions, subscribed=subscribed)
         self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)
         self.keys = Keys(stores.cold.api_keys)

@@ -148,12 +148,13 @@ class Executions:
             for node, attempt, text in stored.logs
             if node == node_id
         }
-        live = await self._live_log(stored, node_id)
+        live = await self.live_log(stored, node_id)
         if live is not None:
             texts.setdefault(live.attempt, live)
         return [texts[attempt] for attempt in sorted(texts)]
 
-    async def _live_log(self, stored: Stored, node_id: str) -> LogItem | None:
+    async def live_log(self, stored: Stored, node_id: str) -> LogItem | None:
+        """The log of a running attempt so far."""
         run = stored.runs.get(node_id)
         if run is None or run.state not in OUT:
             return None

@@ -55,6 +55,24 @@ class ListedExecution(msgspec.Struct, kw_only=True):
     retry_of: str | None = None
 
 
+class ValueMatch(ListedExecution, kw_only=True):
+    """An execution with the text of a search in its input or in the output of one of its nodes."""
+
+    node_id: Annotated[str | None, Meta(description="The node of the output; null for an input.")]
+    excerpt: Annotated[str, Meta(description="The text and what stands around it.")]
+
+
+class ValueMatches(msgspec.Struct, kw_only=True):
+    """A page of the search in inputs and outputs."""
+
+    items: list[ValueMatch]
+    next_cursor: str | None
+    searched: Annotated[int, Meta(description="How many executions were read for this page.")]
+    searched_until: Annotated[
+        str | None, Meta(description="When the oldest execution that was read was created.")
+    ]
+
+
 class Results(msgspec.Struct, kw_only=True):
     execution_id: str
     state: str
@@ -89,6 +107,10 @@ class LogItem(msgspec.Struct, kw_only=True):
     live: Annotated[
         bool, Meta(description="The attempt runs, and this is what it has logged so far.")
     ]
+
+
+class ExecutionLogItem(LogItem, kw_only=True):
+    node_id: str
 
 
 class LogItemPage(msgspec.Struct, kw_only=True):

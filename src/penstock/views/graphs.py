@@ -38,6 +38,7 @@ class GraphNode(msgspec.Struct, kw_only=True):
     error: Annotated[
         str | None, Meta(description="The message of its last error, at most 300 characters.")
     ]
+    condition: str | None = None
     optional: bool
 
 
@@ -131,6 +132,7 @@ def _node_view(node: PlanNode, run: NodeRun, depth: int) -> GraphNode:
         started_at=time_text(run.started_at),
         finished_at=time_text(run.finished_at),
         error=shortened(error.message) if error else None,
+        condition=node.condition.source if node.condition else None,
         optional=node.optional,
     )
 

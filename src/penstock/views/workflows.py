@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from penstock.definition.problems import Problem
 from penstock.stores.base import WorkflowVersion
 from penstock.stores.records import LATEST, Weights, WorkflowRow
+from penstock.views.graphs import WorkflowGraph
 from penstock.views.times import time_text
 
 ShownWeights = dict[str, int]
@@ -51,6 +53,22 @@ class Version(msgspec.Struct, kw_only=True):
     aliases: list[str]
 
 
+class ExecutionDefinition(msgspec.Struct, kw_only=True):
+    """The document that an execution runs."""
+
+    execution_id: str
+    workflow: str
+    version: int
+    definition: dict[str, Any]
+    stored: Annotated[
+        bool,
+        Meta(
+            description="The version can be started by its name:"
+            " it isn't inline and wasn't deleted."
+        ),
+    ]
+
+
 class Alias(msgspec.Struct, kw_only=True):
     name: str
     alias: str
@@ -63,6 +81,10 @@ class Validation(msgspec.Struct, kw_only=True):
     nodes: int
     problems: list[Problem]
     warnings: list[Problem]
+    graph: Annotated[
+        WorkflowGraph | UnsetType,
+        Meta(description="If it was asked for, and there are no mistakes."),
+    ] = UNSET
 
 
 def stored_workflow_view(

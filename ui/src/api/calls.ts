@@ -1,6 +1,6 @@
 // Every call that the UI makes to the API: the UI can do what any other client can. All types come
 // from the OpenAPI document (schema.d.ts); none is written by hand.
-import { client, data, reach } from './client';
+import { authorization, client, data, reach } from './client';
 import type { paths } from './schema';
 
 const V1 = '/api/v1';
@@ -23,6 +23,11 @@ export type DeadLetterFilters = Omit<
   QueryOf<paths['/api/v1/dead-letters']['get']>,
   'cursor' | 'limit'
 >;
+export type SearchFilters = Pick<
+  QueryOf<paths['/api/v1/search']['get']>,
+  'workflow' | 'since' | 'until'
+>;
+export type AuditFilters = Omit<QueryOf<paths['/api/v1/audit']['get']>, 'cursor' | 'limit'>;
 export type ExecutionState = NonNullable<ExecutionFilters['state']>[number];
 export type BulkAction = BodyOf<paths['/api/v1/executions/bulk']['post']>['action'];
 export type ControlRequest = Exclude<BulkAction, 'retry'>;
@@ -106,6 +111,90 @@ export const submit = (
   labels: Record<string, string> = {},
 ) => data(client.POST(at('/executions'), { body: { workflow, input, labels } }));
 
+/**
+ * Sends a document as it is: read and written by JavaScript, its long numbers would be rounded.
+ */
+async function sendText(path: string, json: string): Promise<Response> {
+  const headers = { 'Content-Type': 'application/json', ...authorization() };
+  return reach(at(path), { method: 'POST', headers, body: json });
+}
+
+export async function validateDocument(json: string): Promise<Validation> {
+  return (await sendText('/workflows/validate?graph=true', json)).json();
+}
+
+export async function putDocument(json: string): Promise<StoredWorkflow> {
+  return (await sendText('/workflows', json)).json();
+}
+
+/** Starts a document without storing it under its name. */
+export async function submitDocument(
+  json: string,
+  input: StartRequest['input'],
+  labels: Record<string, string>,
+): Promise<StartedExecution> {
+  const rest = JSON.stringify({ input, labels }).slice(1);
+  return (await sendText('/executions', `{"definition":${json},${rest}`)).json();
+}
+
+/** The answer of `getWorkflow` as text, with its numbers as they are stored. */
+export async function getWorkflowText(name: string, version?: string): Promise<string> {
+  const query = version ? `?version=${encodeURIComponent(version)}` : '';
+  const path = at(`/workflows/${encodeURIComponent(name)}${query}`);
+  return (await reach(path, { headers: authorization() })).text();
+}
+
+/**
+ * What an execution runs, to be started again: by its name, or as a document if its name doesn't
+ * lead to it.
+ */
+export async function getExecutionDefinition(execution_id: string) {
+  const path = at(`/executions/${encodeURIComponent(execution_id)}/definition`);
+  const text = await (await reach(path, { headers: authorization() })).text();
+  const { workflow, version, definition, stored }: ExecutionDefinition = JSON.parse(text);
+  if (stored) return { name: workflow, version, definition };
+  return { name: workflow, definition, json: JSON.stringify(definition) };
+}
+
+export const getExecutionLogs = (execution_id: string, cursor: string | null) =>
+  data(
+    client.GET(at('/executions/{execution_id}/logs'), {
+      params: { path: { execution_id }, query: { cursor } },
+    }),
+  );
+
+export const getResults = (execution_id: string) =>
+  data(
+    client.GET(at('/executions/{execution_id}/results'), { params: { path: { execution_id } } }),
+  );
+
+export const searchValues = (
+  place: 'input' | 'output',
+  text: string,
+  filters: SearchFilters,
+  cursor: string | null,
+) =>
+  data(client.GET(at('/search'), { params: { query: { text, in: place, ...filters, cursor } } }));
+
+export const searchErrors = (text: string, filters: SearchFilters, cursor: string | null) =>
+  data(client.GET(at('/errors'), { params: { query: { text, ...filters, cursor } } }));
+
+export const listKeys = () => data(client.GET(at('/keys')));
+
+export const createKey = (name: string, scopes: Scope[]) =>
+  data(client.POST(at('/keys'), { body: { name, scopes } }));
+
+export const revokeKey = (key_id: string) =>
+  data(client.DELETE(at('/keys/{key_id}'), { params: { path: { key_id } } }));
+
+export const listAudit = (filters: AuditFilters, cursor: string | null, limit: number) =>
+  data(client.GET(at('/audit'), { params: { query: { ...filters, cursor, limit } } }));
+
+/** The JSON Schema of the document. */
+export async function getDocumentSchema(): Promise<object> {
+  return (await reach('/schema.json', { headers: authorization() })).json();
+}
+
 export const listWorkflows = (cursor: string | null, limit: number) =>
   data(client.GET(at('/workflows'), { params: { query: { cursor, limit } } }));
 
@@ -158,6 +247,19 @@ export const eventsOf = (execution_id: string) =>
   `${V1}/executions/${encodeURIComponent(execution_id)}/events`;
 export const ALL_EVENTS = `${V1}/events?nodes=false`;
 
+type JsonOf<Responses, Status extends keyof Responses> = Responses[Status] extends {
+  content: { 'application/json': infer Body };
+}
+  ? Body
+  : never;
+export type Validation = JsonOf<paths['/api/v1/workflows/validate']['post']['responses'], 200>;
+export type StoredWorkflow = JsonOf<paths['/api/v1/workflows']['post']['responses'], 201>;
+type ExecutionDefinition = JsonOf<
+  paths['/api/v1/executions/{execution_id}/definition']['get']['responses'],
+  200
+>;
+type StartedExecution = JsonOf<paths['/api/v1/executions']['post']['responses'], 201>;
+
 type Answer<F extends (...given: never[]) => Promise<unknown>> = Awaited<ReturnType<F>>;
 type ItemOf<F extends (...given: never[]) => Promise<{ items: unknown[] }>> =
   Answer<F>['items'][number];
@@ -165,6 +267,10 @@ type ItemOf<F extends (...given: never[]) => Promise<{ items: unknown[] }>> =
 export type Me = Answer<typeof getMe>;
 /** What a key may be made for, which is also what it may do. */
 export type Scope = BodyOf<paths['/api/v1/keys']['post']>['scopes'][number];
+export type ApiKey = ItemOf<typeof listKeys>;
+export type AuditItem = ItemOf<typeof listAudit>;
+export type LogItem = ItemOf<typeof getExecutionLogs>;
+export type Results = Answer<typeof getResults>;
 export type Stats = Answer<typeof getStats>;
 export type StateCounts = Stats['totals'];
 export type ExecutionPage = Answer<typeof listExecutions>;

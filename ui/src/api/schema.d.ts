@@ -564,6 +564,71 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/executions/{execution_id}/logs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What all its nodes logged, in the order of their starts
+         * @description A page has at most 1 MiB of text, unless a single log is longer.
+         *
+         *     Attempts that still run are on the last page.
+         */
+        get: operations["get_execution_logs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/executions/{execution_id}/definition": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The document that it runs
+         * @description Also one that was started inline, or whose workflow was deleted since.
+         */
+        get: operations["get_execution_definition"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Executions with a text in their input or in an output, the newest first
+         * @description One page reads 2,000 inputs or the outputs of 300 executions, for 2 seconds at most.
+         *
+         *     So a page may have fewer items than `limit`, or none, although another one follows. Values
+         *     over 1 MiB aren't searched.
+         */
+        get: operations["search_values"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/executions/bulk": {
         parameters: {
             query?: never;
@@ -1139,6 +1204,31 @@ export interface components {
             /** @description The newest retry of it. */
             retried_as?: string | null;
         };
+        /**
+         * ExecutionDefinition
+         * @description The document that an execution runs.
+         */
+        ExecutionDefinition: {
+            execution_id: string;
+            workflow: string;
+            version: number;
+            definition: Record<string, unknown>;
+            /** @description The version can be started by its name: it isn't inline and wasn't deleted. */
+            stored: boolean;
+        };
+        /** ExecutionLogItem */
+        ExecutionLogItem: {
+            attempt: number;
+            text: string;
+            /** @description The attempt runs, and this is what it has logged so far. */
+            live: boolean;
+            node_id: string;
+        };
+        /** ExecutionLogItemPage */
+        ExecutionLogItemPage: {
+            items: components["schemas"]["ExecutionLogItem"][];
+            next_cursor?: string | null;
+        };
         /** Failure */
         Failure: {
             dead_letter_id: number;
@@ -1185,6 +1275,7 @@ export interface components {
             finished_at: string | null;
             /** @description The message of its last error, at most 300 characters. */
             error: string | null;
+            condition?: string | null;
             optional: boolean;
         };
         /** Health */
@@ -1656,6 +1747,40 @@ export interface components {
             nodes: number;
             problems: components["schemas"]["Problem"][];
             warnings: components["schemas"]["Problem"][];
+            /** @description If it was asked for, and there are no mistakes. */
+            graph?: components["schemas"]["WorkflowGraph"];
+        };
+        /**
+         * ValueMatch
+         * @description An execution with the text of a search in its input or in the output of one of its nodes.
+         */
+        ValueMatch: {
+            execution_id: string;
+            workflow: string;
+            version: number;
+            state: string;
+            error?: components["schemas"]["Error"] | null;
+            labels: Record<string, unknown>;
+            created_at: string;
+            started_at?: string | null;
+            finished_at?: string | null;
+            retry_of?: string | null;
+            /** @description The node of the output; null for an input. */
+            node_id: string | null;
+            /** @description The text and what stands around it. */
+            excerpt: string;
+        };
+        /**
+         * ValueMatches
+         * @description A page of the search in inputs and outputs.
+         */
+        ValueMatches: {
+            items: components["schemas"]["ValueMatch"][];
+            next_cursor: string | null;
+            /** @description How many executions were read for this page. */
+            searched: number;
+            /** @description When the oldest execution that was read was created. */
+            searched_until: string | null;
         };
         /** Version */
         Version: {
@@ -3708,6 +3833,8 @@ export interface operations {
                 strict?: boolean;
                 /** @description Handlers that no worker has registered yet are fine. */
                 allow_unknown_handlers?: boolean;
+                /** @description Also the nodes and edges of a document without mistakes, as `graph`. */
+                graph?: boolean;
             };
             header?: never;
             path?: never;
@@ -6692,6 +6819,404 @@ export interface operations {
             };
             /** @description The body isn't application/json */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The headers are too large, or too many */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_execution_logs: {
+        parameters: {
+            query?: {
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What all its nodes logged, in the order of their starts */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExecutionLogItemPage"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description There is none */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request didn't come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The URL is too long */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The headers are too large, or too many */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    get_execution_definition: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                execution_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The document that it runs */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExecutionDefinition"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description There is none */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request didn't come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The URL is too long */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request is for another host */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request, the document or the input is wrong; `problems` has every reason */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Too many requests; `Retry-After` says when */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The headers are too large, or too many */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description Something broke in the service */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The store can't be reached now; `Retry-After` says when */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+        };
+    };
+    search_values: {
+        parameters: {
+            query: {
+                /** @description Part of the value, written as JSON. */
+                text: string;
+                /** @description The execution's input, or its nodes' outputs. */
+                in?: "input" | "output";
+                workflow?: string | null;
+                /** @description ISO 8601; without a zone it is UTC. */
+                since?: string | null;
+                /** @description ISO 8601; without a zone it is UTC. */
+                until?: string | null;
+                /** @description `next_cursor` of the page before. */
+                cursor?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Executions with a text in their input or in an output, the newest first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ValueMatches"];
+                };
+            };
+            /** @description The body isn't JSON, or a parameter can't be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description No API key, or not a valid one */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The key's scope doesn't allow it, or the request comes from a foreign page */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The request didn't come in time */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDocument"];
+                };
+            };
+            /** @description The URL is too long */
+            414: {
                 headers: {
                     [name: string]: unknown;
                 };

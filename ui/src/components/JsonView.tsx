@@ -5,6 +5,7 @@ import { Download } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { Button } from './Button';
 import { CopyButton } from './CopyButton';
+import { downloadText } from './downloadText';
 import { findInJson } from './findInJson';
 import { JsonNode } from './JsonNode';
 
@@ -18,13 +19,7 @@ export function JsonView({ value, name = 'value', search = true }: JsonProps) {
     () => (searchText ? findInJson(value, searchText.toLowerCase()) : null),
     [value, searchText],
   );
-  const download = () => {
-    const link = document.createElement('a');
-    link.href = URL.createObjectURL(new Blob([text], { type: 'application/json' }));
-    link.download = `${name.replace(/[^\w.-]+/g, '_')}.json`;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-  };
+  const download = () => downloadText(text, `${name}.json`, 'application/json');
   return (
     <div className="json-view">
       <div className="json-tools">

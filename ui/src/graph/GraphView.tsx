@@ -7,31 +7,29 @@ import {
   type ReactFlowInstance,
 } from '@xyflow/react';
 import { Shrink } from 'lucide-react';
-import {
-  type CSSProperties,
-  type KeyboardEvent,
-  useEffect,
-  useMemo,
-  useRef,
-  useState,
-} from 'react';
+import { type KeyboardEvent, useCallback, useMemo, useRef, useState } from 'react';
 import type { GraphEdge } from '../api/calls';
 import { Button } from '../components/Button';
+import { Loading } from '../components/Loading';
 import { criticalLinks, flowEdge, flowNode } from './flowElements';
 import { GroupBox } from './GroupBox';
 import type { Group, Item } from './groups';
+import { directionFor } from './layout';
 import { type Marks, MarksContext } from './marks';
 import { NodeBox } from './NodeBox';
 import type { NodeStore } from './nodeStore';
 import { RoutedEdge } from './RoutedEdge';
 import { useDrawing } from './useDrawing';
-import { bringIntoView, showBeginning } from './viewport';
+import { useFitting } from './useFitting';
+import { READABLE } from './viewport';
 import '@xyflow/react/dist/style.css';
 import './graph.css';
 
 type GraphViewProps = {
   store: NodeStore;
   edges: readonly GraphEdge[];
+  /** A node to begin with where the graph is too large to be shown whole. */
+  ofInterest?: string | null;
   onSelect?: (nodeId: string | null) => void;
 } & Partial<Marks>;
 
@@ -39,50 +37,41 @@ const NODE_TYPES = { box: NodeBox, 'group-box': GroupBox };
 const EDGE_TYPES = { routed: RoutedEdge };
 const NONE: ReadonlySet<string> = new Set();
 const VISIBLE_ONLY_FROM = 60;
-/** The height of a grouped graph, in rows: there is room for groups that are opened. */
-const GROUPED_ROWS = 8;
-
 export function GraphView({
   store,
   edges,
   selected = null,
   critical = NONE,
   retry = null,
+  ofInterest = null,
   onSelect,
 }: GraphViewProps) {
   const [flow, setFlow] = useState<ReactFlowInstance | null>(null);
   const frame = useRef<HTMLDivElement>(null);
-  const drawn = useDrawing(store, edges, selected);
-  const { items, links, layout, itemOf, opened, setOpened, isGrouped } = drawn;
-  const nodes = useMemo(() => items.map((item) => flowNode(item, drawn)), [items, drawn]);
+  const chooseDirection = useCallback((all: readonly Item[]) => {
+    const size = frame.current;
+    if (!size) return 'RIGHT';
+    return directionFor(all, { width: size.clientWidth, height: size.clientHeight }, READABLE);
+  }, []);
+  const drawing = useDrawing(store, edges, selected, chooseDirection);
+  const isGrouped = drawing?.isGrouped ?? false;
+  const opened = drawing?.opened ?? NONE;
+  const nodes = useMemo(
+    () => drawing?.items.map((item) => flowNode(item, drawing)) ?? [],
+    [drawing],
+  );
   const lines = useMemo(() => {
+    if (!drawing) return [];
+    const { links, layout, itemOf, conditions } = drawing;
     const criticalKeys = criticalLinks(critical, itemOf);
-    return links.map((link) => flowEdge(link, layout, criticalKeys));
-  }, [links, layout, critical, itemOf]);
+    return links.map((link) => flowEdge(link, layout, criticalKeys, conditions));
+  }, [drawing, critical]);
   const marks = useMemo<Marks>(() => ({ selected, critical, retry }), [selected, critical, retry]);
+  const onMoved = useFitting({ flow, frame, drawing, store, selected, ofInterest });
 
-  // Opening a group leaves the viewport where it is; another graph or a new layout moves it to the
-  // beginning.
-  const arranged = isGrouped ? store : layout;
-  const positions = useRef(layout.positions);
-  positions.current = layout.positions;
-  useEffect(() => {
-    if (arranged && flow && frame.current) {
-      void showBeginning(flow, positions.current, frame.current);
-    }
-  }, [flow, arranged]);
-  const selectedPosition =
-    selected === null ? undefined : layout.positions.get(itemOf.get(selected) ?? '');
-  useEffect(() => {
-    if (flow && frame.current && selectedPosition) {
-      bringIntoView(flow, selectedPosition, frame.current);
-    }
-  }, [flow, selectedPosition]);
-
-  const rows = useMemo(() => (isGrouped ? GROUPED_ROWS : rowsOf(items)), [isGrouped, items]);
   const activate = (node: Node) => {
     if (node.type === 'group-box') {
-      setOpened(new Set(opened).add((node.data as { group: Group }).group.key));
+      drawing?.setOpened(new Set(opened).add((node.data as { group: Group }).group.key));
     } else {
       onSelect?.((node.data as { id: string }).id);
     }
@@ -97,7 +86,8 @@ export function GraphView({
   };
   return (
     <MarksContext value={marks}>
-      <div ref={frame} className="graph" style={{ '--rows': rows } as CSSProperties}>
+      <div ref={frame} className="graph" aria-busy={!drawing}>
+        {!drawing && <Loading what="Drawing" />}
         <ReactFlow
           nodes={nodes}
           edges={lines}
@@ -105,9 +95,10 @@ export function GraphView({
           edgeTypes={EDGE_TYPES}
           onInit={(instance) => setFlow(instance as unknown as ReactFlowInstance)}
           onNodeClick={(_, node) => activate(node)}
+          onMove={(event) => event && onMoved()}
           onPaneClick={() => onSelect?.(null)}
           onKeyDown={onKeyDown}
-          onlyRenderVisibleElements={items.length > VISIBLE_ONLY_FROM}
+          onlyRenderVisibleElements={nodes.length > VISIBLE_ONLY_FROM}
           nodesDraggable={false}
           nodesConnectable={false}
           elementsSelectable={false}
@@ -119,14 +110,14 @@ export function GraphView({
           ariaLabelConfig={{ 'node.a11yDescription.default': 'Press Enter to open it' }}
         >
           <Background gap={22} size={1} />
-          <Controls showInteractive={false} />
-          {items.length > VISIBLE_ONLY_FROM / 3 && (
+          <Controls showInteractive={false} onZoomIn={onMoved} onZoomOut={onMoved} />
+          {nodes.length > VISIBLE_ONLY_FROM / 3 && (
             <MiniMap pannable zoomable ariaLabel="Map of the graph" />
           )}
         </ReactFlow>
         {opened.size > 0 && (
           <div className="graph-tools">
-            <Button icon={Shrink} onClick={() => setOpened(new Set())}>
+            <Button icon={Shrink} onClick={() => drawing?.setOpened(new Set())}>
               Close all groups
             </Button>
           </div>
@@ -140,11 +131,4 @@ export function GraphView({
       </div>
     </MarksContext>
   );
-}
-
-/** The largest number of boxes in a column. */
-function rowsOf(items: readonly Item[]): number {
-  const counts = new Map<number, number>();
-  for (const { level } of items) counts.set(level, (counts.get(level) ?? 0) + 1);
-  return Math.max(1, ...counts.values());
 }

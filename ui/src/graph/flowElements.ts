@@ -1,11 +1,12 @@
 // The boxes and lines as React Flow wants them.
 import { type Edge as FlowEdge, type Node, Position } from '@xyflow/react';
+import type { EdgeCondition } from './conditions';
 import { type Bundle, groupName, type Item } from './groups';
 import { type Layout, routeKey, sizeOf } from './layout';
 import type { Drawing } from './useDrawing';
 
 export function flowNode(item: Item, drawing: Drawing): Node {
-  const { store, layout, keyOf, membersOf } = drawing;
+  const { store, ids, layout, keyOf, membersOf } = drawing;
   const { width, height } = sizeOf(item);
   const id = keyOf(item);
   const common = {
@@ -37,7 +38,7 @@ export function flowNode(item: Item, drawing: Drawing): Node {
     const ariaLabel = `${groupName(item.group)}, ${members.length} nodes, closed`;
     return { ...common, type: 'group-box', ariaLabel, data: { store, group: item.group, members } };
   }
-  const name = store.ids[item.index] as string;
+  const name = ids[item.index] as string;
   const node = store.get(name);
   return {
     ...common,
@@ -62,14 +63,23 @@ export function criticalLinks(
   return keys;
 }
 
-export function flowEdge(link: Bundle, layout: Layout, critical: ReadonlySet<string>): FlowEdge {
+export function flowEdge(
+  link: Bundle,
+  layout: Layout,
+  critical: ReadonlySet<string>,
+  conditions: ReadonlyMap<string, EdgeCondition>,
+): FlowEdge {
   const key = routeKey(link);
   return {
     id: key,
     source: link.from,
     target: link.to,
     type: 'routed',
-    data: { points: layout.routes.get(key) },
+    data: {
+      points: layout.routes.get(key),
+      condition: conditions.get(key),
+      place: layout.labels.get(key),
+    },
     className: critical.has(key) ? 'critical' : '',
   };
 }

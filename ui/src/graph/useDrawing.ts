@@ -8,6 +8,7 @@ import {
   useSyncExternalStore,
 } from 'react';
 import type { GraphEdge } from '../api/calls';
+import { type EdgeCondition, edgeConditions } from './conditions';
 import {
   type Bundle,
   bundles,
@@ -17,31 +18,40 @@ import {
   type Item,
   NODES_MAX,
 } from './groups';
-import { columns, type Layout, ROWS, routed } from './layout';
+import { columns, type Direction, type Layout, ROWS, routed, routeKey } from './layout';
 import type { NodeStore } from './nodeStore';
 
 type Boxes = {
+  store: NodeStore;
+  ids: readonly string[];
   items: Item[];
   keyOf: (item: Item) => string;
   membersOf: (group: Group) => string[];
   /** By node: the item that has it. */
   itemOf: ReadonlyMap<string, string>;
   links: Bundle[];
-  layout: Layout;
+  /** By edge, as `routeKey` has it. */
+  conditions: ReadonlyMap<string, EdgeCondition>;
 };
+type Placed = { boxes: Boxes; layout: Layout };
+
+/** A longer wait for elk isn't worth it: the graph is shown in columns, and stays so. */
+const LAYOUT_MS_MAX = 2500;
 
 export type Drawing = Boxes & {
-  store: NodeStore;
+  layout: Layout;
   isGrouped: boolean;
   opened: ReadonlySet<string>;
   setOpened: Dispatch<SetStateAction<ReadonlySet<string>>>;
 };
 
+/** Null until the boxes have their places: a graph that is shown doesn't jump. */
 export function useDrawing(
   store: NodeStore,
   edges: readonly GraphEdge[],
   selected: string | null,
-): Drawing {
+  chooseDirection: (items: readonly Item[]) => Direction,
+): Drawing | null {
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const ids = useSyncExternalStore(store.subscribe, () => store.ids);
   const isGrouped = ids.length > NODES_MAX || edges.length > EDGES_MAX;
@@ -64,19 +74,12 @@ export function useDrawing(
     () => boxesOf(store, ids, edges, isGrouped ? grouping : null, opened),
     [store, ids, edges, grouping, opened, isGrouped],
   );
-  const routedLayout = useRouted(boxes, !isGrouped);
+  const placed = usePlaced(boxes, isGrouped, chooseDirection);
   return useMemo(() => {
-    const links = isGrouped ? visibleLinks(boxes, selected) : boxes.links;
-    return {
-      ...boxes,
-      links,
-      layout: routedLayout ?? boxes.layout,
-      store,
-      isGrouped,
-      opened,
-      setOpened,
-    };
-  }, [boxes, routedLayout, store, isGrouped, opened, selected]);
+    if (!placed) return null;
+    const links = isGrouped ? visibleLinks(placed.boxes, selected) : placed.boxes.links;
+    return { ...placed.boxes, links, layout: placed.layout, isGrouped, opened, setOpened };
+  }, [placed, isGrouped, opened, selected]);
 }
 
 function boxesOf(
@@ -97,13 +100,19 @@ function boxesOf(
     if (item.kind === 'node') itemOf.set(ids[item.index] as string, keyOf(item));
     else for (const id of membersOf(item.group)) itemOf.set(id, keyOf(item));
   }
+  const conditionKey = ({ from, to }: GraphEdge) => {
+    const ends = { from: itemOf.get(from) ?? '', to: itemOf.get(to) ?? '' };
+    return ends.from && ends.to ? routeKey(ends) : null;
+  };
   return {
+    store,
+    ids,
     items,
     keyOf,
     membersOf,
     itemOf,
     links: bundles(edges, itemOf),
-    layout: columns(items, keyOf),
+    conditions: grouping ? new Map() : edgeConditions(store, edges, conditionKey),
   };
 }
 
@@ -128,19 +137,36 @@ function crowded(items: readonly Item[], keyOf: (item: Item) => string): Set<str
   return new Set(items.filter(({ level }) => (sizes.get(level) ?? 0) > ROWS).map(keyOf));
 }
 
-/** Elk's layout, once it is computed. */
-function useRouted(boxes: Boxes, isWanted: boolean): Layout | null {
-  const [routedResult, setRoutedResult] = useState<{ of: Boxes; layout: Layout } | null>(null);
+/** Boxes with their places. While elk lays out new ones, those from before stay. */
+function usePlaced(
+  boxes: Boxes,
+  isGrouped: boolean,
+  chooseDirection: (items: readonly Item[]) => Direction,
+): Placed | null {
+  const [routedBoxes, setRoutedBoxes] = useState<Placed | null>(null);
+  const grouped = useMemo(
+    () => (isGrouped ? { boxes, layout: columns(boxes.items, boxes.keyOf) } : null),
+    [boxes, isGrouped],
+  );
   useEffect(() => {
-    if (!isWanted) return;
-    let current = true;
-    routed(boxes.items, boxes.keyOf, boxes.links).then(
-      (layout) => current && setRoutedResult({ of: boxes, layout }),
-      (error) => console.warn('elk could not lay out the graph: it is shown in columns', error),
-    );
-    return () => {
-      current = false;
+    if (isGrouped) return;
+    const { items, keyOf, links, conditions } = boxes;
+    let isWanted = true;
+    const place = (layout: Layout) => {
+      if (isWanted) setRoutedBoxes({ boxes, layout });
+      isWanted = false;
     };
-  }, [boxes, isWanted]);
-  return routedResult?.of === boxes ? routedResult.layout : null;
+    const placeInColumns = () => place(columns(items, keyOf));
+    const timer = setTimeout(placeInColumns, LAYOUT_MS_MAX);
+    const labels = new Map([...conditions].map(([key, { short }]) => [key, short]));
+    routed(items, keyOf, links, labels, chooseDirection(items)).then(place, (error) => {
+      console.warn('elk could not lay out the graph: it is shown in columns', error);
+      placeInColumns();
+    });
+    return () => {
+      isWanted = false;
+      clearTimeout(timer);
+    };
+  }, [boxes, isGrouped, chooseDirection]);
+  return grouped ?? routedBoxes;
 }

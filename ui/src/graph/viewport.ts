@@ -2,14 +2,20 @@
 import type { ReactFlowInstance } from '@xyflow/react';
 import { GROUP, type Layout, NODE, type Point } from './layout';
 
-const READABLE = 0.6;
+/** The smallest zoom at which the smallest text of a box, of 13 pixels, still has 11. */
+export const READABLE = 0.86;
+const ZOOM_MAX = 1.1;
 const MARGIN = 24;
 
-/** A small graph whole; of a large one the beginning, at a size that can be read. */
-export async function showBeginning(
+/**
+ * A small graph whole; of a large one the box of interest, or else the beginning, at a size that
+ * can be read.
+ */
+export async function fitGraph(
   flow: ReactFlowInstance,
   positions: Layout['positions'],
   frame: HTMLElement,
+  ofInterest: Point | undefined,
 ): Promise<void> {
   const { left, top, right, bottom } = boundsOf(positions);
   const width = right - left;
@@ -18,14 +24,21 @@ export async function showBeginning(
     frame.clientWidth / (width + 2 * MARGIN),
     frame.clientHeight / (height + 2 * MARGIN),
   );
-  if (fits >= READABLE) {
-    await flow.fitView({ padding: 0.06, maxZoom: 1.1 });
-    return;
-  }
-  const zoom = READABLE + 0.1;
-  const isTall = height * zoom > frame.clientHeight;
-  const y = isTall ? MARGIN - top * zoom : frame.clientHeight / 2 - (top + height / 2) * zoom;
-  await flow.setViewport({ x: MARGIN - left * zoom, y, zoom });
+  const zoom = fits >= READABLE ? Math.min(fits, ZOOM_MAX) : READABLE;
+  const begin = (start: number, length: number, room: number, center: number | undefined) => {
+    const low = MARGIN - start * zoom;
+    if ((length + 2 * MARGIN) * zoom <= room + 1) return room / 2 - (start + length / 2) * zoom;
+    if (center === undefined) return low;
+    const high = room - MARGIN - (start + length) * zoom;
+    return Math.min(low, Math.max(high, room / 2 - center * zoom));
+  };
+  const x = ofInterest && ofInterest.x + NODE.width / 2;
+  const y = ofInterest && ofInterest.y + NODE.height / 2;
+  await flow.setViewport({
+    x: begin(left, width, frame.clientWidth, x),
+    y: begin(top, height, frame.clientHeight, y),
+    zoom,
+  });
 }
 
 /** Moves the viewport only if the box is outside of it. */

@@ -8,6 +8,13 @@ export const paths = {
   workflows: () => '/workflows',
   workflow: (name: string, more: Changes = {}) =>
     `/workflows/${encodeURIComponent(name)}${queryString(more)}`,
+  newWorkflow: () => '/edit',
+  editWorkflow: (name: string, more: Changes = {}) =>
+    `/edit/${encodeURIComponent(name)}${queryString(more)}`,
   deadLetters: (filters: Changes = {}) => `/dead-letters${queryString(filters)}`,
   workers: () => '/workers',
+  compare: (left: string, right: string) => `/compare${queryString({ left, right })}`,
+  search: (more: Changes = {}) => `/search${queryString(more)}`,
+  apiKeys: () => '/api-keys',
+  audit: (filters: Changes = {}) => `/audit${queryString(filters)}`,
 };

@@ -1,6 +1,18 @@
-import { Boxes, Gauge, ListTree, MailWarning, Server, WifiOff } from 'lucide-react';
+import {
+  Boxes,
+  Gauge,
+  KeyRound,
+  ListTree,
+  MailWarning,
+  ScrollText,
+  Search,
+  Server,
+  WifiOff,
+} from 'lucide-react';
 import type { ReactNode } from 'react';
 import { useReachable } from '../api/useReachable';
+import { useSession } from '../api/useSession';
+import { PaletteButton } from '../palette/PaletteButton';
 import { Link } from '../routing/Link';
 import { paths } from '../routing/paths';
 import { usePath } from '../routing/usePath';
@@ -13,10 +25,20 @@ const SECTIONS = [
   { to: paths.workflows(), id: 'workflows', label: 'Workflows', icon: Boxes },
   { to: paths.deadLetters(), id: 'dead-letters', label: 'Dead letters', icon: MailWarning },
   { to: paths.workers(), id: 'workers', label: 'Workers', icon: Server },
+  { to: paths.search(), id: 'search', label: 'Search', icon: Search },
 ];
+const ADMIN_SECTIONS = [
+  { to: paths.apiKeys(), id: 'api-keys', label: 'API keys', icon: KeyRound, scope: 'admin' },
+  { to: paths.audit(), id: 'audit', label: 'Audit log', icon: ScrollText, scope: 'operate' },
+] as const;
+/** Pages that belong to a section of another name. */
+const SECTION_OF: Record<string, string> = { edit: 'workflows', compare: 'executions' };
 
 export function Shell({ children }: { children: ReactNode }) {
-  const [section] = usePath();
+  const [page] = usePath();
+  const section = page === undefined ? page : (SECTION_OF[page] ?? page);
+  const scopes: readonly string[] = useSession().me?.scopes ?? [];
+  const sections = [...SECTIONS, ...ADMIN_SECTIONS.filter(({ scope }) => scopes.includes(scope))];
   const reachable = useReachable();
   return (
     <div className="shell">
@@ -28,8 +50,9 @@ export function Shell({ children }: { children: ReactNode }) {
           <img src="/ui/icon.svg" alt="" width="26" height="26" />
           <span>Penstock</span>
         </Link>
+        <PaletteButton />
         <ul>
-          {SECTIONS.map(({ to, id, label, icon: Icon }) => (
+          {sections.map(({ to, id, label, icon: Icon }) => (
             <li key={label}>
               <Link
                 to={to}

@@ -1,5 +1,5 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { Ban, CirclePause, CirclePlay, RotateCcw } from 'lucide-react';
+import { Ban, CirclePause, CirclePlay, Columns2, Play, RotateCcw } from 'lucide-react';
 import { useState } from 'react';
 import { type ControlRequest, requestControl } from '../../api/calls';
 import { useMay } from '../../api/useMay';
@@ -8,6 +8,9 @@ import { ConfirmDialog } from '../../components/ConfirmDialog';
 import { toast, toastError } from '../../components/toast';
 import { useQueryString } from '../../routing/useQueryString';
 import { hasEnded } from '../../states';
+import { CompareDialog } from './CompareDialog';
+import { RunAgainDialog } from './RunAgainDialog';
+import { useRetryable } from './useRetryable';
 import type { Run } from './useRun';
 
 const DONE_TEXTS: Record<ControlRequest, string> = {
@@ -20,6 +23,8 @@ const DONE_TEXTS: Record<ControlRequest, string> = {
 export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolean }) {
   const [query, change] = useQueryString();
   const [isConfirming, setConfirming] = useState(false);
+  const [dialog, setDialog] = useState<'run' | 'compare' | null>(null);
+  const maySubmit = useMay('submit');
   const mayOperate = useMay('operate');
   const queries = useQueryClient();
   const executionId = run.execution.execution_id;
@@ -32,19 +37,35 @@ export function ExecutionActions({ run, retrying }: { run: Run; retrying: boolea
       void queries.invalidateQueries({ queryKey: ['execution', executionId], exact: true });
     },
   });
-  if (!mayOperate) return null;
+  const isRetryable = useRetryable(run);
+  const close = () => setDialog(null);
   if (hasEnded(run.state)) {
     if (retrying) return null;
     return (
-      <Button
-        icon={RotateCcw}
-        kind="primary"
-        onClick={() => change({ retry: 'yes', tab: null, from: query.get('node') })}
-      >
-        Retry
-      </Button>
+      <>
+        <Button icon={Columns2} onClick={() => setDialog('compare')}>
+          Compare
+        </Button>
+        {maySubmit && (
+          <Button icon={Play} onClick={() => setDialog('run')}>
+            Run again
+          </Button>
+        )}
+        {mayOperate && isRetryable && (
+          <Button
+            icon={RotateCcw}
+            kind="primary"
+            onClick={() => change({ retry: 'yes', tab: null, from: query.get('node') })}
+          >
+            Retry
+          </Button>
+        )}
+        {dialog === 'run' && <RunAgainDialog run={run} onClose={close} />}
+        {dialog === 'compare' && <CompareDialog run={run} onClose={close} />}
+      </>
     );
   }
+  if (!mayOperate) return null;
   return (
     <>
       {run.state === 'PAUSED' ? (

@@ -36,6 +36,7 @@ export function ExecutionGraph({ run, selected, retry, onSelect }: RunGraphProps
         selected={selected}
         critical={critical}
         retry={retry}
+        ofInterest={run.execution.error?.node_id ?? null}
         onSelect={onSelect}
       />
       {hasEnded(state) && (

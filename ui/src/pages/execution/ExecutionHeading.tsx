@@ -7,9 +7,11 @@ import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
 import { hasEnded } from '../../states';
 import type { Run } from './useRun';
+import { useTokens } from './useTokens';
 
 export function ExecutionHeading({ run }: { run: Run }) {
   const { execution, state, live } = run;
+  const tokens = useTokens(run);
   const { execution_id: executionId, workflow, version, labels } = execution;
   return (
     <span className="run-heading">
@@ -32,6 +34,11 @@ export function ExecutionHeading({ run }: { run: Run }) {
         <span>
           took <Elapsed from={execution.started_at} to={execution.finished_at} />
         </span>
+        {tokens && (
+          <span title={`${tokens.prompt} in prompts, ${tokens.completion} in answers`}>
+            {tokens.total.toLocaleString()} tokens
+          </span>
+        )}
         {execution.retry_of && (
           <Link to={paths.execution(execution.retry_of)} title={execution.retry_of}>
             retry of an earlier execution

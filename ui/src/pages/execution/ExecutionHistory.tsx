@@ -6,7 +6,7 @@ import { Loaded } from '../../components/Loaded';
 import { StateBadge } from '../../components/StateBadge';
 import { reasonText } from '../../reasonText';
 import { hasEnded } from '../../states';
-import { clockText, localText, utcText } from '../../time';
+import { clockText, localText, utcText, zoneText } from '../../time';
 import type { Run } from './useRun';
 
 const PAGE = 200;
@@ -42,7 +42,7 @@ export default function ExecutionHistory({
               <thead>
                 <tr>
                   <th scope="col">#</th>
-                  <th scope="col">Time</th>
+                  <th scope="col">Time ({zoneText(run.execution.created_at)})</th>
                   <th scope="col">Node</th>
                   <th scope="col">State</th>
                   <th scope="col">Attempt</th>
@@ -60,7 +60,7 @@ export default function ExecutionHistory({
                           dateTime={item.at}
                           title={`${localText(item.at)}\n${utcText(item.at)}`}
                         >
-                          {clockText(item.at)}.{item.at.slice(20, 23)}
+                          {clockText(item.at, { milliseconds: true })}
                         </time>
                       </td>
                       <td>

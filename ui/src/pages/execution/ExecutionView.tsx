@@ -16,12 +16,14 @@ import type { Run } from './useRun';
 
 const TimeLine = lazy(() => import('./TimeLine'));
 const NodeList = lazy(() => import('./NodeList'));
+const ExecutionLogs = lazy(() => import('./ExecutionLogs'));
 const ExecutionHistory = lazy(() => import('./ExecutionHistory'));
 
 const TABS = [
   { id: 'graph', label: 'Graph' },
   { id: 'time', label: 'Time line' },
   { id: 'nodes', label: 'Nodes' },
+  { id: 'logs', label: 'Logs' },
   { id: 'history', label: 'History' },
   { id: 'values', label: 'Input and result' },
 ];
@@ -63,6 +65,7 @@ export function ExecutionView({ run }: { run: Run }) {
               )}
               {tab === 'time' && <TimeLine run={run} selected={nodeId} onSelect={select} />}
               {tab === 'nodes' && <NodeList run={run} selected={nodeId} onSelect={select} />}
+              {tab === 'logs' && <ExecutionLogs run={run} onSelect={select} />}
               {tab === 'history' && <ExecutionHistory run={run} onSelect={select} />}
               {tab === 'values' && <InputAndResult run={run} />}
             </Suspense>

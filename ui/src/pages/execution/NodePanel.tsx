@@ -12,6 +12,7 @@ import { NodeConfig } from './NodeConfig';
 import { NodeLogs } from './NodeLogs';
 import { NodeOutput } from './NodeOutput';
 import { NodeSummary } from './NodeSummary';
+import { RetryFromButton } from './RetryFromButton';
 import type { Run } from './useRun';
 
 const TABS = [
@@ -62,6 +63,7 @@ export function NodePanel({
         <h2 className="node-title">{nodeId}</h2>
         <div className="actions">
           {state && <StateBadge state={state} />}
+          <RetryFromButton run={run} nodeId={nodeId} />
           <CopyButton text={nodeId} label="Copy the node's id" />
           <Button
             kind="quiet"

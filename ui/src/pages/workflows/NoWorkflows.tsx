@@ -1,6 +1,8 @@
 import { Boxes } from 'lucide-react';
 import { CopyButton } from '../../components/CopyButton';
 import { Empty } from '../../components/Empty';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
 
 const DOCUMENT = JSON.stringify({
   name: 'hello',
@@ -14,7 +16,9 @@ export function NoWorkflows() {
   return (
     <Empty title="No workflow has been stored yet" icon={Boxes}>
       <div className="wf-how">
-        <p>Store one over HTTP:</p>
+        <p>
+          <Link to={paths.newWorkflow()}>Write one here</Link>, or store one over HTTP:
+        </p>
         <ShellCommand text={curl} />
         <p>or submit one from a file, which also stores it:</p>
         <ShellCommand text={command} />

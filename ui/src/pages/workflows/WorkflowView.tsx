@@ -1,4 +1,4 @@
-import { Play, Tags } from 'lucide-react';
+import { Pencil, Play, Tags } from 'lucide-react';
 import { useState } from 'react';
 import type { Version, Workflow } from '../../api/calls';
 import { useMay } from '../../api/useMay';
@@ -6,6 +6,8 @@ import { Button } from '../../components/Button';
 import { Page } from '../../components/Page';
 import { Tabs } from '../../components/Tabs';
 import { Time } from '../../components/Time';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
 import { useQueryString } from '../../routing/useQueryString';
 import { AliasesDialog } from './AliasesDialog';
 import { AliasTags } from './AliasTags';
@@ -42,6 +44,15 @@ export function WorkflowView({ workflow, versions }: { workflow: Workflow; versi
       title={name}
       actions={
         <>
+          <Link
+            className="button"
+            to={paths.editWorkflow(name, {
+              version: version === workflow.latest_version ? null : String(version),
+            })}
+          >
+            <Pencil size={16} aria-hidden="true" />
+            <span>Edit</span>
+          </Link>
           {mayOperate && (
             <Button icon={Tags} onClick={() => setDialog('aliases')}>
               Aliases

@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Boxes } from 'lucide-react';
+import { Boxes, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { listWorkflows } from '../../api/calls';
 import { Button } from '../../components/Button';
@@ -9,6 +9,8 @@ import { Empty } from '../../components/Empty';
 import { Loaded } from '../../components/Loaded';
 import { Page } from '../../components/Page';
 import { useTitle } from '../../components/useTitle';
+import { Link } from '../../routing/Link';
+import { paths } from '../../routing/paths';
 import { useQueryString } from '../../routing/useQueryString';
 import { NoWorkflows } from './NoWorkflows';
 import { StartDialog } from './start/StartDialog';
@@ -34,14 +36,20 @@ export default function Workflows() {
     <Page
       title="Workflows"
       actions={
-        <DebouncedInput
-          type="search"
-          className="wf-find"
-          aria-label="Part of a workflow's name"
-          placeholder="Find a workflow"
-          value={text}
-          onValue={(next) => change({ text: next }, { replace: true })}
-        />
+        <>
+          <DebouncedInput
+            type="search"
+            className="wf-find"
+            aria-label="Part of a workflow's name"
+            placeholder="Find a workflow"
+            value={text}
+            onValue={(next) => change({ text: next }, { replace: true })}
+          />
+          <Link className="button primary" to={paths.newWorkflow()}>
+            <Plus size={16} aria-hidden="true" />
+            <span>New workflow</span>
+          </Link>
+        </>
       }
     >
       <Card className="wf-list">

@@ -10,7 +10,12 @@ export function VersionComparison({ name, from, to }: { name: string; from: numb
       {(before) => (
         <Loaded query={right}>
           {(after) => (
-            <DiffResult key={`${from} ${to}`} before={before} after={after} from={from} to={to} />
+            <DiffResult
+              key={`${from} ${to}`}
+              before={before}
+              after={after}
+              label={`Version ${from} and version ${to} side by side`}
+            />
           )}
         </Loaded>
       )}

@@ -1,6 +1,5 @@
 import { Play } from 'lucide-react';
 import { type FormEvent, useEffect, useRef } from 'react';
-import type { Workflow } from '../../../api/calls';
 import { Button } from '../../../components/Button';
 import { ErrorBox } from '../../../components/ErrorBox';
 import { FieldInputs } from './FieldInputs';
@@ -8,10 +7,13 @@ import { FieldErrorsContext } from './fieldErrors';
 import { InputModes } from './InputModes';
 import { LabelInputs } from './LabelInputs';
 import { RawJsonInput } from './RawJsonInput';
+import type { InitialValues, Startable } from './startable';
 import { useStartForm } from './useStartForm';
 
-export function StartForm({ workflow, onClose }: { workflow: Workflow; onClose: () => void }) {
-  const form = useStartForm(workflow);
+type FormProps = { workflow: Startable; initial: InitialValues; onClose: () => void };
+
+export function StartForm({ workflow, initial, onClose }: FormProps) {
+  const form = useStartForm(workflow, initial);
   const element = useRef<HTMLFormElement>(null);
   const wrong = Object.keys(form.errors).length;
   useEffect(() => {

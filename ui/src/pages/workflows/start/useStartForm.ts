@@ -1,14 +1,15 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useMemo, useState } from 'react';
-import { submit, type Workflow } from '../../../api/calls';
+import { submit, submitDocument } from '../../../api/calls';
 import { Problem } from '../../../api/problem';
 import { toast } from '../../../components/toast';
 import { navigate } from '../../../routing/navigation';
 import { paths } from '../../../routing/paths';
 import { fieldsOf } from './fields';
-import { type LabelDraft, labelsFromDrafts } from './labelDrafts';
+import { type LabelDraft, labelDraftsOf, labelsFromDrafts } from './labelDrafts';
 import { isObject } from './schema';
 import { errorsByField } from './serverErrors';
+import type { InitialValues, Startable } from './startable';
 import { draftsOf, type Errors, inputOf, misfitsOf } from './values';
 
 const pretty = (value: unknown) => JSON.stringify(value, null, 2);
@@ -17,20 +18,25 @@ const pretty = (value: unknown) => JSON.stringify(value, null, 2);
  * The input as fields or as JSON, one at a time. Changing from one to the other takes the input
  * along.
  */
-export function useStartForm({ name, version, definition }: Workflow) {
+export function useStartForm(workflow: Startable, initial: InitialValues) {
+  const { name, version, definition, json } = workflow;
   const queries = useQueryClient();
   const fields = useMemo(() => fieldsOf(definition.input_schema, definition.input), [definition]);
-  const [mode, setMode] = useState<'form' | 'json'>(fields ? 'form' : 'json');
-  const [drafts, setDrafts] = useState(() => draftsOf(fields ?? []));
-  const [text, setText] = useState(() => pretty(definition.input ?? {}));
-  const [labels, setLabels] = useState<LabelDraft[]>([]);
+  // An input that the form can't show is edited as JSON.
+  const fits = fields !== null && (!initial.input || misfitsOf(fields, initial.input).length === 0);
+  const [mode, setMode] = useState<'form' | 'json'>(fits ? 'form' : 'json');
+  const [drafts, setDrafts] = useState(() => draftsOf(fields ?? [], initial.input ?? undefined));
+  const [text, setText] = useState(() => pretty(initial.input ?? definition.input ?? {}));
+  const [labels, setLabels] = useState<LabelDraft[]>(() => labelDraftsOf(initial.labels));
   const [errors, setErrors] = useState<Errors>({});
   const [jsonError, setJsonError] = useState<string | null>(null);
   const sending = useMutation({
     mutationFn: (input: Record<string, unknown>) =>
-      submit(`${name}@${version}`, input, labelsFromDrafts(labels)),
+      json === undefined
+        ? submit(`${name}@${version}`, input, labelsFromDrafts(labels))
+        : submitDocument(json, input, labelsFromDrafts(labels)),
     onSuccess: ({ execution_id }) => {
-      toast(`${name}@${version} started`);
+      toast(version ? `${name}@${version} started` : `${name} started`);
       void queries.invalidateQueries({ queryKey: ['executions'] });
       navigate(paths.execution(execution_id));
     },
