@@ -59,8 +59,7 @@ def test_the_first_key_signs_its_maker_in(page: Page, service: Running) -> None:
 
     page.get_by_role("navigation", name="Sections").get_by_role("link", name="Audit log").click()
     lines = page.locator("tbody tr")
-    expect(lines.first).to_contain_text("revoke_key")
-    expect(lines.first).to_contain_text("boss")
+    expect(lines.filter(has_text="revoke_key")).to_contain_text("boss")
     page.get_by_label("Action, such as put_workflow").fill("create_key")
     expect(lines).to_have_count(2)
     expect(lines.first).to_contain_text("robot")

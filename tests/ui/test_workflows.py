@@ -302,9 +302,9 @@ def test_the_graph_is_drawn_and_a_node_of_it_is_opened(page: Page, caller: Calle
     expect(page.locator(".react-flow__edge")).to_have_count(3)
     box(page, "never").click()
     expect(box(page, "never")).to_have_class(having("selected"))
-    expect(page.get_by_text("offer.nights > 99")).to_be_visible()
+    expect(page.locator(".json").get_by_text("offer.nights > 99")).to_be_visible()
     page.get_by_role("button", name="Close the node").click()
-    expect(page.get_by_text("offer.nights > 99")).to_have_count(0)
+    expect(page.locator(".json").get_by_text("offer.nights > 99")).to_have_count(0)
 
 
 def test_the_definition_is_shown_and_searched(page: Page, caller: Caller) -> None:
@@ -312,7 +312,7 @@ def test_the_definition_is_shown_and_searched(page: Page, caller: Caller) -> Non
     expect(page.get_by_text("Books a room")).to_have_count(2)  # in the head of the page too
     page.get_by_label("Find in booking@1").fill("offer.nights")
     expect(page.get_by_text("1 match")).to_be_visible()
-    expect(page.get_by_text("offer.nights > 99")).to_be_visible()
+    expect(page.locator(".json").get_by_text("offer.nights > 99")).to_be_visible()
 
 
 def test_the_last_executions_of_a_version_are_live(page: Page, caller: Caller) -> None:

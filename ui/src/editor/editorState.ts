@@ -68,7 +68,7 @@ export function extensions(format: Format, knowledge: () => Knowledge, label: st
       indentWithTab,
     ]),
     EditorView.lineWrapping,
-    EditorView.contentAttributes.of({ 'aria-label': label }),
+    EditorView.contentAttributes.of({ 'aria-label': label, tabindex: '0' }),
     editorTheme,
     language.of(languageOf(format)),
   ];
