@@ -23,6 +23,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 - `http_server`: uvicorn on a socket, for the API.
 - `health`: what a role without an API answers about itself.
 - `retention`: deletes old executions and lines of the audit log while everything runs.
+- `memory`: gives freed memory back to the operating system.
 - `timing`: the times of the layers that an engine runs.
 """
 

@@ -1,9 +1,9 @@
 """Background services: what a role runs beside its main loop, as one list per role.
 
-`penstock serve` has the lists of the engine and of the API. A worker has no list: its loops are its
-main loop (`worker/runtime.py: Worker.start`). Not listed are parts that run only while somebody
-needs them, such as the subscription to commits, and the port for health checks, which must be open
-before the role says that it is ready.
+`penstock serve` has the lists of the engine and of the API. A worker's own loops are its main loop
+(`worker/runtime.py: Worker.start`). An embedded engine doesn't touch the memory of its program. Not
+listed are parts that run only while somebody needs them, such as the subscription to commits, and
+the port for health checks, which must be open before the role says that it is ready.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from penstock.config import Settings
 from penstock.orchestrator.orchestrator import Orchestrator
+from penstock.runtime.memory import run_trimming
 from penstock.runtime.retention import run_audit_retention, run_retention
 from penstock.stores.base import Stores
 from penstock.stores.plan_cache import PlanCache
@@ -30,13 +31,21 @@ class BackgroundService(NamedTuple):
     """Runs until it is cancelled, or has nothing more to do."""
 
 
+TRIMMING = BackgroundService("memory trimming", run_trimming)
+
+
 def orchestrator_services(
     stores: Stores, orchestrator: Orchestrator, plans: PlanCache, settings: Settings
 ) -> list[BackgroundService]:
     return [
         BackgroundService("plan learning", plans.run_learning),
         _retention(stores, orchestrator, settings),
+        TRIMMING,
     ]
+
+
+def worker_services() -> list[BackgroundService]:
+    return [TRIMMING]
 
 
 def api_services(stores: Stores, settings: Settings) -> list[BackgroundService]:
@@ -47,7 +56,7 @@ def api_services(stores: Stores, settings: Settings) -> list[BackgroundService]:
         stores.hot.now,
         each_seconds=settings.retention_check_seconds,
     )
-    return [BackgroundService("audit retention", audit_retention)]
+    return [BackgroundService("audit retention", audit_retention), TRIMMING]
 
 
 def engine_services(

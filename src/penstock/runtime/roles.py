@@ -14,7 +14,7 @@ from penstock.config import Settings
 from penstock.errors import StoreError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.timing import OrchestratorTiming
-from penstock.runtime.background import orchestrator_services, run_all
+from penstock.runtime.background import orchestrator_services, run_all, worker_services
 from penstock.runtime.health import Health
 from penstock.runtime.opening import handlers_of, open_scaled, registry_of
 from penstock.sandbox import sandbox_of
@@ -118,6 +118,7 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         worker.guard_loop(settings.store)
         worker.start()
+        await stack.enter_async_context(run_all(worker_services()))
         on_ready(worker.worker_id)
         await stop.wait()
 

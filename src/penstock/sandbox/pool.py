@@ -46,6 +46,8 @@ KILLED_TIMES_MAX = 3
 often for one job.
 """
 SPAWN_RETRY_SECONDS = 0.5
+PORTION_BYTES = 1024 * 1024
+"""A part is sent in portions: the loop copies what the pipe doesn't take at once."""
 READ_BYTES = 1024 * 1024
 LARGE_JOB_BYTES = 8 * 1024 * 1024
 """Jobs of this size go one after another: each may take all the memory that a child is allowed."""
@@ -244,8 +246,10 @@ async def _send(child: asyncio.subprocess.Process, job: Job, seconds: float) -> 
     header = msgspec.msgpack.encode(Header(job.function, len(job.parts), seconds))
     for part in (header, *job.parts):
         stdin.write(LENGTH.pack(len(part)))
-        stdin.write(part)
-        await stdin.drain()
+        view = memoryview(part)
+        for start in range(0, len(part), PORTION_BYTES):
+            stdin.write(view[start : start + PORTION_BYTES])
+            await stdin.drain()
 
 
 class _ChildKilledError(Exception):
