@@ -178,9 +178,10 @@ class TestReferencesInAnExpression:
         )
         assert (problem.code, problem.path) == ("unknown_reference", "nodes[1].config.expression")
         problem = problem_of(
-            node("user"), node("t", handler="transform", config={"expression": "{{ user.n }}"})
+            node("t", handler="transform", config={"expression": "{{ user.n }}"}),
+            node("user", "t"),
         )
-        assert (problem.code, problem.path) == ("not_an_ancestor", "nodes[1].config.expression")
+        assert (problem.code, problem.path) == ("cycle", "nodes[0].config.expression")
 
     def test_of_another_handler_are_templates_as_ever(self):
         plan_node = plan_of(

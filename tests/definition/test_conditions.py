@@ -433,15 +433,14 @@ def test_other_names_of_outputs_work_as_in_templates():
 
 
 @pytest.mark.parametrize("condition", ["far.x", 'nodes["far"].x', "{{ far.x }} == 1"])
-def test_a_condition_may_look_only_at_ancestors(condition: str):
+def test_a_condition_may_look_only_at_nodes_that_come_before(condition: str):
     plan = plan_of(node("far"), node("near", "far"), node("b", "near", condition=condition))
     assert plan.nodes[2].needs == {"far"}
-    problem = problem_of(node("far"), node("near"), node("b", "near", condition=condition))
-    assert (problem.code, problem.path, problem.node_id) == (
-        "not_an_ancestor",
-        "nodes[2].condition",
-        "b",
-    )
+    assert plan.nodes[2].dependencies == (1,)
+    plan = plan_of(node("far"), node("near"), node("b", "near", condition=condition))
+    assert plan.nodes[2].dependencies == (1, 0)
+    problem = problem_of(node("far", "near"), node("near", "b"), node("b", condition=condition))
+    assert (problem.code, problem.path, problem.node_id) == ("cycle", "nodes[2].condition", "b")
 
 
 def test_conditions_of_several_nodes_are_all_checked():
