@@ -10,7 +10,10 @@
 - `problems`: what is wrong with a document, where, and what to do.
 - `graph`: the nodes together: order, cycles (Kahn, iterative), ancestors.
 - `template`: `{{ node.field }}`, compiled once.
+- `functions`: what conditions and expressions can call, and arithmetic of mixed numbers.
+- `cel`: CEL programs: compiled once, evaluated, and how costly they are.
 - `condition`: CEL conditions, compiled once and bounded.
+- `expression`: the CEL of a `transform`: what it names, and the variables that hold it.
 - `config`: a node's config: what is fixed, what are references, where secrets go.
 - `schema`: JSON Schema for inputs and replies.
 - `schema_cost`: how much work a schema can make.

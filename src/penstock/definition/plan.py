@@ -6,14 +6,20 @@ changed while an execution runs; an execution that gains nodes keeps them beside
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from penstock.definition import graph
 from penstock.definition.condition import Condition, compile_condition
-from penstock.definition.config import Config, compile_config
+from penstock.definition.config import Config, compile_config, with_expression
+from penstock.definition.expression import (
+    EXPRESSION_HANDLERS,
+    Expression,
+    check_expression,
+    compile_expression,
+)
 from penstock.definition.model import (
     BUILT_IN_HANDLERS,
     DATA_HANDLERS,
@@ -152,12 +158,28 @@ class _Parts(msgspec.Struct, frozen=True):
 
     config: Config
     condition: Condition | None
+    expression: Expression | None
+
+    @property
+    def mentions(self) -> frozenset[str]:
+        """The nodes that it names."""
+        if self.expression is None:
+            return self.needs
+        return self.needs | self.expression.nodes
 
     @property
     def needs(self) -> frozenset[str]:
+        """The nodes whose outputs starting it takes."""
         if self.condition is None:
             return self.config.references
         return self.config.references | self.condition.references
+
+    def with_parents(self, parents: Collection[str]) -> _Parts:
+        """With what the expression names bound to variables."""
+        if self.expression is None:
+            return self
+        config = with_expression(self.config, self.expression, parents)
+        return _Parts(config, self.condition, self.expression)
 
 
 class _Compiler:
@@ -262,6 +284,7 @@ class _Compiler:
         return " → ".join(ids)
 
     def _compile_parts(self, node: Node) -> _Parts:
+        expression = self._expression(node)
         config = compile_config(
             node.config,
             self.numbers,
@@ -269,14 +292,16 @@ class _Compiler:
             node.id,
             self.problems,
             handler=node.handler,
+            expression=expression,
             stored=self.stored,
         )
-        return _Parts(config, self._condition(node))
+        return _Parts(config, self._condition(node), expression)
 
     def _node(
         self, node: Node, parts: _Parts, dependencies: tuple[int, ...], children: list[int]
     ) -> PlanNode:
         defaults = self.handlers.get(node.handler) or HandlerDefaults()
+        parts = parts.with_parents([self.nodes[parent].id for parent in dependencies])
         config = parts.config
         condition = parts.condition
         uses_input = (
@@ -316,6 +341,28 @@ class _Compiler:
             error.report(f"{node.path}.condition", node.id, self.problems, self.numbers)
             return None
 
+    def _expression(self, node: Node) -> Expression | None:
+        source = node.config.get("expression")
+        variables = node.config.get("variables") or {}
+        if node.handler not in EXPRESSION_HANDLERS or not isinstance(source, str):
+            return None
+        if not isinstance(variables, dict):
+            return None  # a worker refuses it, unless it is a reference to an object
+        try:
+            expression = compile_expression(source, variables, self.numbers, self._aliases_of)
+            if not self.stored and not expression.has_secrets:
+                check_expression(expression, variables)
+        except TemplateError as error:
+            if self.stored:
+                return None  # an older version took it: the node fails when it runs, as it did
+            path = f"{node.path}.config.expression"
+            error.report(path, node.id, self.problems, self.numbers)
+            return Expression(source, "", {}, (), ())
+        return expression
+
+    def _aliases_of(self, node_id: str) -> Mapping[str, str]:
+        return OUTPUT_ALIASES.get(self.nodes[self.numbers[node_id]].handler, NO_ALIASES)
+
     def _with_references(
         self, parts: list[_Parts], stated: graph.Edges, order: list[int]
     ) -> graph.Edges:
@@ -326,7 +373,7 @@ class _Compiler:
         mentions = [
             (number, self.numbers[node_id])
             for number, part in enumerate(parts)
-            for node_id in part.needs
+            for node_id in part.mentions
         ]
         missing = sorted(graph.missing_ancestors(mentions, stated, order))
         derived = [pair for pair in missing if self._may_depend(*pair, parts)]
@@ -388,6 +435,9 @@ class _Compiler:
         paths: dict[str, str] = {}
         if parts.condition:
             paths = dict.fromkeys(parts.condition.references, f"{node.path}.condition")
+        if parts.expression:
+            path = f"{node.path}.config.expression"
+            paths |= dict.fromkeys(parts.expression.nodes, path)
         for slot in reversed(parts.config.slots):
             slot_path = path_to(f"{node.path}.config", slot.document_path)
             for piece in slot.text:

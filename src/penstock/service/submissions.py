@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.definition.condition import size_of
+from penstock.definition.cel import size_of
 from penstock.definition.parse import check_values
 from penstock.definition.plan import Plan
 from penstock.definition.problems import Problem, quoted

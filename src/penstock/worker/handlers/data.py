@@ -78,9 +78,12 @@ class ComputeHandler:
         self._transform = transform
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
-        check_keys(config, ("operation", "a", "b", "expression"), ctx)
+        check_keys(config, ("operation", "a", "b", "expression", "variables"), ctx)
         if "expression" in config:
-            return await self._transform({"expression": config["expression"]}, ctx)
+            names = ("expression", "variables")
+            return await self._transform(
+                {name: config[name] for name in names if name in config}, ctx
+            )
 
         missing = [name for name in ("operation", "a", "b") if config.get(name) is None]
         if missing:
