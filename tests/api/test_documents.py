@@ -47,7 +47,13 @@ WRONG_SHAPES: dict[str, tuple[Any, str]] = {
     "nothing": ({}, ""),
     "unknown reference": (node(config={"x": "{{ nobody.x }}"}), "unknown_reference"),
     "reference to what comes later": (
-        {"nodes": [{**NODE, "config": {"x": "{{ b }}"}}, {"id": "b", "handler": "noop"}]}, "",
+        {
+            "nodes": [
+                {**NODE, "config": {"x": "{{ b }}"}},
+                {"id": "b", "handler": "noop", "depends_on": ["a"]},
+            ]
+        },
+        "cycle",
     ),
     "reference to itself": (node(config={"x": "{{ a.x }}"}), ""),
     "reference to a reserved name": (node(config={"x": "{{ __class__ }}"}), "unknown_reference"),

@@ -145,7 +145,7 @@ def test_a_bad_document_is_refused(tmp_path):
     write(tmp_path, {"flow.json": '{"nodes": []}'})
     done = penstock("graph", "flow.json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("penstock graph: flow.json: nodes: ")
+    assert done.stderr.startswith("penstock graph: flow.json:1:2 nodes: ")
 
 
 def test_dependencies_that_follow_from_references_are_drawn(tmp_path):

@@ -134,14 +134,14 @@ def _answer_to_ours(error: Exception, status: int, code: str) -> Response:
         return problem_response(status, code, str(error), headers=headers)
 
     if isinstance(error, errors.InvalidWorkflow):
-        problems = [msgspec.to_builtins(problem) for problem in error.problems]
+        problems = [problem.view() for problem in error.problems]
         detail = error.problems[0].message if error.problems else str(error)
         if len(problems) > 1:
             detail = f"{len(problems):,} problems; the first: {detail}"
         return problem_response(status, code, detail, problems=problems)
 
     if isinstance(error, errors.InvalidInput) and error.problems:
-        problems = [msgspec.to_builtins(problem) for problem in error.problems]
+        problems = [problem.view() for problem in error.problems]
         return problem_response(status, code, str(error), problems=problems)
 
     return problem_response(status, code, str(error))

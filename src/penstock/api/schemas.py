@@ -16,6 +16,10 @@ class Problem(BaseModel):
     path: str
     message: str
     node_id: str | None = None
+    line: int | None = Field(
+        None, description="Where in the text of the document, from 1, if that is known."
+    )
+    column: int | None = None
 
 
 class ProblemDocument(BaseModel):

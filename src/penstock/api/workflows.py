@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
@@ -15,6 +16,7 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, page, text_cursor
 from penstock.api.raw_path import is_route_word
+from penstock.definition.positions import located
 from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
 from penstock.orchestrator.view import time_text
@@ -22,6 +24,8 @@ from penstock.service import Service
 from penstock.service.workflows import ALIAS, LATEST, Workflows
 from penstock.stores.records import Weights, WorkflowRow
 
+LOCATED_BYTES_MAX = 256 * 1024
+"""Of a larger body, the lines of its problems aren't looked up: that takes a while."""
 Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
 AllowUnknown = Annotated[
     bool, Query(description="Handlers that no worker has registered yet are fine.")
@@ -56,12 +60,15 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
     ) -> Response:
         """The same content again is the same version (200); changed content is the next (201)."""
-        document = await bodies.read(request, body_schemas.DOCUMENT)
+        document, text = await bodies.read_with_text(request, body_schemas.DOCUMENT)
         # for the audit log, if the document is refused
         note(request.scope, f"workflows/{document.get('name', '')}")
-        put = await workflows.put(
-            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
-        )
+        try:
+            put = await workflows.put(
+                document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+            )
+        except InvalidWorkflow as error:
+            raise InvalidWorkflow(await in_text(error.problems, text)) from None
         name = put.plan.name
         version = put.stored.version
         note(request.scope, f"workflows/{name}", version=version, created=put.created)
@@ -70,7 +77,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
             "version": version,
             "created": put.created,
             "created_at": time_text(put.stored.created_at),
-            "warnings": _problem_views(put.warnings),
+            "warnings": _problem_views(await in_text(put.warnings, text)),
             "aliases": _aliases_view(await workflows.aliases(name)),
         }
         return answer(view, 201 if put.created else 200)
@@ -88,7 +95,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
-        document = await bodies.read(request, body_schemas.DOCUMENT)
+        document, text = await bodies.read_with_text(request, body_schemas.DOCUMENT)
         view: dict[str, Any] = {
             "valid": True,
             "name": None,
@@ -102,10 +109,10 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
             )
             view["name"] = checked.plan.name
             view["nodes"] = len(checked.plan.nodes)
-            view["warnings"] = _problem_views(checked.warnings)
+            view["warnings"] = _problem_views(await in_text(checked.warnings, text))
         except InvalidWorkflow as error:
             view["valid"] = False
-            view["problems"] = _problem_views(error.problems)
+            view["problems"] = _problem_views(await in_text(error.problems, text))
         return answer(view)
 
     @router.get(
@@ -241,8 +248,15 @@ async def get_version(workflows: Workflows, name: str, tag: str | None) -> Respo
     return answer(view)
 
 
+async def in_text(problems: Sequence[Problem], text: bytes) -> list[Problem]:
+    """The problems with their lines and columns in the body of the request."""
+    if not problems or len(text) > LOCATED_BYTES_MAX:
+        return list(problems)
+    return await asyncio.to_thread(located, problems, text, "json")
+
+
 def _problem_views(problems: list[Problem]) -> list[dict[str, Any]]:
-    return [msgspec.to_builtins(problem) for problem in problems]
+    return [problem.view() for problem in problems]
 
 
 def _weights_view(weights: Weights) -> dict[str, int]:

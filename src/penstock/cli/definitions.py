@@ -36,7 +36,7 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
     from penstock.cli.safe_text import one_line
     from penstock.config import Settings
 
-    document = reading.read_file(file, reading.document_limits(Settings.load()))
+    document, source = reading.read_file(file, reading.document_limits(Settings.load()))
     if not isinstance(document, dict):
         raise reading.Refused(
             f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}'
@@ -47,7 +47,8 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
             document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
         )
 
-    stored = ask(options, store)
+    with source.locating():
+        stored = ask(options, store)
     if options["as_json"]:
         print_json(stored)
         return

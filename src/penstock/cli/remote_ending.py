@@ -25,12 +25,14 @@ async def plan_of(client: Client, handle: Execution, result: Result) -> Plan:
     try:
         stored = await client.workflow(result.workflow, result.version)
         definition = stored["definition"]
-        return compile_document(definition, allow_unknown_handlers=True, checked=True).plan
+        return compile_document(
+            definition, allow_unknown_handlers=True, checked=True, stored=True
+        ).plan
     except (NotFound, InvalidWorkflow):
         nodes = (await handle.graph())["nodes"]
         listed = [{"id": node["id"], "handler": node["handler"] or "unknown"} for node in nodes]
         document = {"name": result.workflow, "nodes": listed}
-        return compile_document(document, allow_unknown_handlers=True).plan
+        return compile_document(document, allow_unknown_handlers=True, stored=True).plan
 
 
 async def run_of(handle: Execution, node_id: str) -> NodeRun:

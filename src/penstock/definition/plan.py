@@ -20,6 +20,7 @@ from penstock.definition.expression import (
     check_expression,
     compile_expression,
 )
+from penstock.definition.handler_configs import ConfigRules, config_faults
 from penstock.definition.model import (
     BUILT_IN_HANDLERS,
     DATA_HANDLERS,
@@ -111,6 +112,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     allow_unknown_handlers: bool = False,
     strict: bool = False,
     limits: Limits | None = None,
+    config_rules: ConfigRules | None = None,
     checked: bool = False,
     stored: bool = False,
 ) -> Compiled:
@@ -137,6 +139,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
         check_handlers(definition.nodes, defaults, problems)
     if not stored:
         _check_schema(definition, problems)
+        _check_configs(definition, problems, config_rules or ConfigRules())
 
     plan = _Compiler(definition, defaults, problems, stored=stored).compile()
     if problems.errors or plan is None:
@@ -151,6 +154,15 @@ def _check_schema(definition: Definition, problems: Problems) -> None:
         compile_schema(definition.input_schema)
     except ValueError as error:
         problems.error("bad_schema", "input_schema", f'"input_schema" can\'t be used: {error}')
+
+
+def _check_configs(definition: Definition, problems: Problems, rules: ConfigRules) -> None:
+    report = problems.warn if rules.is_lenient else problems.error
+    for node in definition.nodes:
+        for fault in config_faults(node.handler, node.config, rules):
+            hint = problems.did_you_mean(fault.unknown, fault.names) if fault.unknown else ""
+            path = path_to(f"{node.path}.config", fault.path)
+            report(fault.code, path, f"{fault.message}{hint}", node.id)
 
 
 class _Parts(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ Collected, never raised one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -24,10 +25,34 @@ class Problem(msgspec.Struct, frozen=True):
     path: str
     message: str
     node_id: str | None = None
+    line: int | None = None
+    """Where it is in the text, from 1, if the document came as text."""
+    column: int | None = None
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
         return f"{where}{self.message} [{self.code}]"
+
+    def view(self) -> dict[str, Any]:
+        """As the API and `--json` show it: line and column only if they are known."""
+        view: dict[str, Any] = {
+            "code": self.code,
+            "path": self.path,
+            "message": self.message,
+            "node_id": self.node_id,
+        }
+        if self.line is not None:
+            view["line"] = self.line
+        if self.column is not None:
+            view["column"] = self.column
+        return view
+
+    @property
+    def position(self) -> str:
+        """`:12:7`, as it follows a file's name."""
+        if self.line is None:
+            return ""
+        return f":{self.line}" if self.column is None else f":{self.line}:{self.column}"
 
 
 class Problems:

@@ -71,5 +71,12 @@ def handlers_of(settings: Settings, registry: Registry | None = None) -> Handler
 
 def service_over(stores: Stores, settings: Settings, registry: Registry | None = None) -> Service:
     """A service in a process that neither decides nor runs handlers."""
-    handlers = handlers_of(settings, registry)
-    return Service(stores, Plans(stores.cold, handlers), settings, handlers, stores.commit_feed)
+    known = registry_of(settings, registry)
+    return Service(
+        stores,
+        Plans(stores.cold, known.defaults),
+        settings,
+        known.defaults,
+        stores.commit_feed,
+        config_checks=known.config_checks,
+    )

@@ -181,7 +181,11 @@ class Submissions:
         elif isinstance(workflow, str):
             plan = await self._workflows.resolve(workflow, execution_id)
         else:
-            plan = await self._workflows.plan(dict(workflow), named=start_request.named)
+            plan = await self._workflows.plan(
+                dict(workflow),
+                named=start_request.named,
+                lenient_config=start_request.lenient_config,
+            )
 
         data = await self.check_input(plan, start_request.input, complete=not start_request.waits)
         record = self._record(execution_id, plan, data, start_request.labels)

@@ -20,6 +20,7 @@ import msgspec
 
 from penstock.definition.cel import INLINE_BYTES, evaluate_cel, inline_bytes, size_of
 from penstock.definition.expression import EXPRESSION_CHARACTERS_MAX, MAPS, is_variable_name
+from penstock.definition.handler_configs import TRANSFORM_TYPES, config_keys
 from penstock.definition.template import Missing
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
@@ -36,7 +37,7 @@ class TransformHandler:
         self._sandbox = sandbox
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
-        check_keys(config, ("value", "expression", "variables", "input", "transform_type"), ctx)
+        check_keys(config, config_keys("transform"), ctx)
         sources = [name for name in ("value", "expression", "input") if name in config]
         if len(sources) > 1:
             raise bad_config("give only one of value, expression and input")
@@ -178,7 +179,7 @@ def _transformed(value: Any, kind: Any) -> Any:
                 return msgspec.json.decode(text)
             except (msgspec.MsgspecError, RecursionError) as error:
                 raise _failed(f"the input isn't JSON: {error}") from None
-    allowed = "uppercase, lowercase, json_parse, json_stringify"
+    allowed = ", ".join(TRANSFORM_TYPES)
     raise bad_config(f"transform_type is {str(kind)[:80]!r}; allowed: {allowed}")
 
 
