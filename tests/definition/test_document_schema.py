@@ -103,7 +103,7 @@ def test_every_field_is_described_and_there_is_no_other(name: str):
 
 
 def test_the_parser_reads_the_fields_of_the_tables_and_warns_of_others():
-    document = dict.fromkeys(without(WORKFLOW_FIELDS, "nodes", "dag"))
+    document: dict[str, Any] = dict.fromkeys(without(WORKFLOW_FIELDS, "nodes", "dag"))
     node = dict.fromkeys(NODE_FIELDS) | {"id": "a", "handler": "noop"}
     document["nodes"] = [{**node, "retry": dict.fromkeys(RETRY_FIELDS)}]
     document["defaults"] = dict.fromkeys(DEFAULTS_FIELDS)
