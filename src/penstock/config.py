@@ -468,6 +468,11 @@ class Settings:
         timing.check()
         return timing
 
+    @property
+    def names_models(self) -> bool:
+        """Whether an LLM provider has models, of which a node without a model gets the first."""
+        return any(provider.models for provider in self.llm_providers.values())
+
     def describe(self) -> dict[str, Any]:
         """What is in force, as JSON, without passwords and keys."""
         values = {item.name: _describe_value(getattr(self, item.name)) for item in fields(self)}

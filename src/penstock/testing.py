@@ -145,7 +145,9 @@ def _registry(
             defaults = msgspec.structs.asdict(function.defaults)
         elif callable(function):
             target = Handler(name, function)
-        registry.put(Handler(name, _recorded(name, target, function, calls), **defaults))
+        recorded = Handler(name, _recorded(name, target, function, calls), **defaults)
+        recorded.checked_as = recorded if target is None else target
+        registry.put(recorded)
     return registry
 
 

@@ -21,7 +21,16 @@ from penstock.service.keys import SCOPES, Keys
 from tests.api.asgi import EVERYWHERE, Cold, Site, bearer, call, filled, whoami
 from tests.faults.table import Fault
 
-OPEN_PATHS = ["/", "/docs", "/health/live", "/health/ready", "/openapi.json", "/ui", "/ui/{}"]
+OPEN_PATHS = [
+    "/",
+    "/docs",
+    "/health/live",
+    "/health/ready",
+    "/openapi.json",
+    "/schema.json",
+    "/ui",
+    "/ui/{}",
+]
 JSON = {"Content-Type": "application/json"}
 
 

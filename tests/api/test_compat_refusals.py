@@ -75,9 +75,9 @@ def test_a_wrong_document_is_refused_with_every_reason_and_not_stored(tmp_path, 
                 check_problem(answer, 400)
                 problems = answer.body.get("problems", [])
                 assert codes <= {problem["code"] for problem in problems}
-                assert all(
-                    {"code", "path", "message", "node_id"} == set(problem) for problem in problems
-                )
+                for problem in problems:
+                    names = problem.keys() - {"line", "column"}
+                    assert names == {"code", "path", "message", "node_id"}
             assert await client.is_empty()
 
     asyncio.run(story())

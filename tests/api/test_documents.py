@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from penstock.definition.document_schema import document_schema
 from tests.api.caller import Caller, assert_problem, document
 from tests.api_server import running_service
 
@@ -47,7 +48,13 @@ WRONG_SHAPES: dict[str, tuple[Any, str]] = {
     "nothing": ({}, ""),
     "unknown reference": (node(config={"x": "{{ nobody.x }}"}), "unknown_reference"),
     "reference to what comes later": (
-        {"nodes": [{**NODE, "config": {"x": "{{ b }}"}}, {"id": "b", "handler": "noop"}]}, "",
+        {
+            "nodes": [
+                {**NODE, "config": {"x": "{{ b }}"}},
+                {"id": "b", "handler": "noop", "depends_on": ["a"]},
+            ]
+        },
+        "cycle",
     ),
     "reference to itself": (node(config={"x": "{{ a.x }}"}), ""),
     "reference to a reserved name": (node(config={"x": "{{ __class__ }}"}), "unknown_reference"),
@@ -192,6 +199,26 @@ def test_validation_finds_the_same_and_is_a_good_answer(api: Caller, written: An
     assert answer.body["valid"] is False
     refused = api.post("/workflows", written).body
     assert refused["problems"] == answer.body["problems"]
+
+
+@pytest.mark.parametrize("path", ["/workflows", "/workflows/validate"])
+def test_a_problem_has_its_place_in_the_text(api: Caller, path: str) -> None:
+    text = b'{"nodes": [\n  {"id": "a",\n   "handler": "sleep",\n   "config": {"secs": 1}}]}'
+    body = api.send("POST", f"/api/v1{path}", text, {"Content-Type": "application/json"}).body
+    (problem,) = body["problems"]
+    assert (problem["path"], problem["line"], problem["column"]) == (
+        "nodes[0].config.secs",
+        4,
+        15,
+    )
+
+
+def test_the_schema_of_documents_is_served(api: Caller) -> None:
+    answer = api.send("GET", "/schema.json")
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/schema+json"
+    schema = answer.body if isinstance(answer.body, dict) else json.loads(answer.body)
+    assert schema == document_schema()
 
 
 def test_the_cycle_is_shown(api: Caller) -> None:

@@ -38,12 +38,13 @@ def chain(name: str) -> dict[str, Any]:
     """`a` is an echo, `b` waits at a gate, `c` refers to both, and fails for want of a secret."""
     written = gated(name, "b")
     written["nodes"][0]["dependencies"] = ["a"]
-    config = {
+    values = {
         "a": "{{ a.n }}",
         "b": "{{ b.gate }}",
         "none": "{{ a.none ?? [] }}",
         "token": "{{ secrets.T }}",
     }
+    config = {"url": "https://example.com", "json": values}
     written["nodes"] += [
         {"id": "a", "handler": "echo", "config": {"n": "{{ input.n }}"}},
         {
@@ -76,7 +77,8 @@ def test_a_node_shows_what_it_was_given_before_during_and_after_its_run(
     assert attempt["queued_at"] <= attempt["started_at"]
     server.gates.open("given b")
     api.until_state(execution_id, "FAILED")
-    expected = {"a": 5, "b": "given b", "none": [], "token": "{{ secrets.T }}"}
+    values = {"a": 5, "b": "given b", "none": [], "token": "{{ secrets.T }}"}
+    expected = {"url": "https://example.com", "json": values}
     assert given(api, execution_id, "c") == (expected, None)
     retry_id = api.post(f"/executions/{execution_id}/retry").body["execution_id"]
     api.until_state(retry_id, "FAILED")

@@ -44,6 +44,7 @@ OK_WITHOUT_STORES = {
     "/",
     "/docs",
     "/openapi.json",
+    "/schema.json",
     "/api/v1/workflows/validate",
     "/api/v1/me",
     "/ui",

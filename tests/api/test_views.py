@@ -166,11 +166,11 @@ def test_conditions_and_reasons_are_shown(api: Caller) -> None:
 
 def test_a_secret_is_shown_as_the_reference_that_was_written(api: Caller) -> None:
     written = document("secret", {"a": ""}, "call_external_service")
-    written["nodes"][0]["config"] = {"token": "{{ secrets.NOWHERE }}"}
+    written["nodes"][0]["config"] = {"url": "https://{{ secrets.NOWHERE }}"}
     ended = api.ended(written)
     assert ended["state"] == "FAILED"
     assert api.shown(f"/executions/{ended['execution_id']}/nodes/a")["config"] == {
-        "token": "{{ secrets.NOWHERE }}"
+        "url": "https://{{ secrets.NOWHERE }}"
     }
 
 

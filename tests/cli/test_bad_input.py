@@ -59,25 +59,26 @@ CASES: list[tuple[list[str], str]] = [
     (["."], "penstock run: .: it can't be read: Is a directory [unreadable]\n"),
     (
         ["broken.json"],
-        "penstock run: broken.json: not JSON: ... (line 1, column 12) ... [malformed_json]\n",
+        "penstock run: broken.json:1:12 not JSON: ... (line 1, column 12) ... [malformed_json]\n",
     ),
-    (["broken.yaml"], "penstock run: broken.yaml: not YAML: ... [malformed_yaml]\n"),
+    (["broken.yaml"], "penstock run: broken.yaml:2:1 not YAML: ... [malformed_yaml]\n"),
     (["latin.json"], "penstock run: latin.json: the document isn't UTF-8 ... [not_utf8]\n"),
     (
         ["twice.json"],
-        "penstock run: twice.json: name: the key 'name' stands twice ... [duplicate_key]\n",
+        "penstock run: twice.json:1:2 name: the key 'name' stands twice ... [duplicate_key]\n",
     ),
     (["list.json"], "penstock run: list.json: a workflow is an object ... [not_an_object]\n"),
-    (["empty.json"], "penstock run: empty.json: nodes: ... [empty_workflow]\n"),
+    (["empty.json"], "penstock run: empty.json:1:2 nodes: ... [empty_workflow]\n"),
     (
         ["cycle.json"],
-        "penstock run: cycle.json: nodes[0].dependencies: ... a → b → a ... [cycle]\n",
+        "penstock run: cycle.json:1:59 nodes[0].dependencies: ... a → b → a ... [cycle]\n",
     ),
     (
         ["several.json"],
         (
             "penstock run: several.json has 3 problems:\n"
-            "  nodes[0].handler: ... [unknown_handler]\n  nodes[1].id: "
+            "  several.json:1:40 nodes[0].handler: ... [unknown_handler]\n"
+            "  several.json:1:60 nodes[1].id: "
         ),
     ),
     (

@@ -145,4 +145,18 @@ def test_a_bad_document_is_refused(tmp_path):
     write(tmp_path, {"flow.json": '{"nodes": []}'})
     done = penstock("graph", "flow.json", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("penstock graph: flow.json: nodes: ")
+    assert done.stderr.startswith("penstock graph: flow.json:1:2 nodes: ")
+
+
+def test_dependencies_that_follow_from_references_are_drawn(tmp_path):
+    flow = nodes(
+        {"id": "user", "handler": "echo"},
+        {"id": "letter", "handler": "echo", "config": {"to": "{{ user.name }}"}},
+    )
+    assert draw(tmp_path, flow, "text") == dedent("""\
+        test: 2 nodes, 1 edge, 2 levels
+
+             1   user    echo
+                 ↓
+             2   letter  echo  ← user
+    """)

@@ -271,7 +271,7 @@ def test_mock_answers_calls_instead_of_making_them(tmp_path):
 def test_an_unknown_field_is_a_warning_and_with_strict_an_error(tmp_path):
     document(tmp_path, {"nmae": "x", **nodes({"id": "a", "handler": "noop"})})
     message = (
-        'flow.json: nmae: the field "nmae" isn\'t known and has no effect; did you mean '
+        'flow.json:1:2 nmae: the field "nmae" isn\'t known and has no effect; did you mean '
         "'name'? [unknown_field]\n"
     )
     done = penstock("run", "flow.json", cwd=tmp_path)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.definition import Problem, compile_document
+from penstock.definition.handler_configs import ConfigRules
 from penstock.definition.plan import Compiled, Plan
 from penstock.errors import InvalidWorkflow
 
@@ -25,7 +26,9 @@ def compiled(*nodes: Any, strict: bool = False, **fields: Any) -> Compiled:
 
 
 def plan_of(*nodes: Any, **fields: Any) -> Plan:
-    return compiled(*nodes, **fields).plan
+    """The plan of a workflow whose handlers need no sensible configs."""
+    rules = ConfigRules(is_lenient=True)
+    return compile_document(workflow(*nodes, **fields), config_rules=rules).plan
 
 
 def problems_of(document: Any, **options: Any) -> list[Problem]:

@@ -6,17 +6,10 @@ from typing import Any
 
 import pytest
 
-from penstock.definition import condition as conditions
-from penstock.definition.condition import (
-    INLINE_BYTES,
-    INLINE_LOOP_BYTES,
-    bind_references,
-    compile_condition,
-    inline_bytes,
-    looked_at,
-    merged,
-    size_of,
-)
+from penstock.definition import cel
+from penstock.definition.cel import INLINE_BYTES, INLINE_LOOP_BYTES, inline_bytes, size_of
+from penstock.definition.condition import compile_condition, looked_at, merged
+from penstock.definition.expression import bind_references
 from penstock.definition.plan import compile_document
 from penstock.definition.template import TemplateError
 from penstock.errors import InvalidWorkflow
@@ -122,15 +115,38 @@ class TestWhatIsCheap:
         assert 1000 < size_of(["x" * 100] * 10**6, 1000) < 10_000
 
 
+@pytest.mark.parametrize(
+    ("program", "cheap_bytes"),
+    [
+        ("sum(input.v) > 1.5", INLINE_BYTES),
+        ("math.round(input.n) == 2.0 && max(input.v) < min(input.w)", INLINE_BYTES),
+        ("sort(input.v)[0] == 1", INLINE_BYTES),
+        ("input.s.trim().lowerAscii() == 'a'", INLINE_BYTES),
+        ("sum(input.v.filter(x, x > 1.5)) > 1", INLINE_LOOP_BYTES),
+        ("input.v.filter(x, x > 1.5).sum() > 1", INLINE_LOOP_BYTES),
+        ("input.v.filter(x, x > sum(input.v)) == []", 0),
+        ("input.v.filter(x, x > (input.w.max())) == []", 0),
+        ("join(input.v, ',') == ''", 0),
+        ("input.v.distinct() == []", 0),
+        ("input.v.sort() == []", 0),
+        ("lists.range(9) == []", 0),
+        ("input.round() == 1", 0),
+        ("'%s'.format([1]) == '1'", 0),
+    ],
+)
+def test_functions_that_cost_more_than_a_look_are_not_cheap(program: str, cheap_bytes: int):
+    assert inline_bytes(program) == cheap_bytes
+
+
 def test_compiled_programs_are_cached_by_their_length():
     for number in range(300):
         compile_condition(f"input.a == {number} || '{'x' * 3000}' == input.b", KNOWN)
-    cache = conditions._programs
-    assert sum(len(program) for program, _ in cache) <= conditions.PROGRAMS_CHARACTERS_MAX
-    assert cache.characters <= conditions.PROGRAMS_CHARACTERS_MAX
+    cache = cel.programs
+    assert sum(len(program) for program, _ in cache) <= cel.PROGRAMS_CHARACTERS_MAX
+    assert cache.characters <= cel.PROGRAMS_CHARACTERS_MAX
     for number in range(3000):
         compile_condition(f"input.a == {number}", KNOWN)
-    assert len(cache) <= conditions.PROGRAMS_MAX
+    assert len(cache) <= cel.PROGRAMS_MAX
 
 
 class TestReferencesInAnExpression:
@@ -178,9 +194,10 @@ class TestReferencesInAnExpression:
         )
         assert (problem.code, problem.path) == ("unknown_reference", "nodes[1].config.expression")
         problem = problem_of(
-            node("user"), node("t", handler="transform", config={"expression": "{{ user.n }}"})
+            node("t", handler="transform", config={"expression": "{{ user.n }}"}),
+            node("user", "t"),
         )
-        assert (problem.code, problem.path) == ("not_an_ancestor", "nodes[1].config.expression")
+        assert (problem.code, problem.path) == ("cycle", "nodes[0].config.expression")
 
     def test_of_another_handler_are_templates_as_ever(self):
         plan_node = plan_of(

@@ -169,6 +169,39 @@ def test_a_second_node_of_the_same_id_is_refused_at_once():
         flow.node("a", "noop")
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("timeout", "timeout_seconds"),
+        ("timeout_second", "timeout_seconds"),
+        ("retries", "retry"),
+        ("max_retries", "retry"),
+        ("max_attempts", "retry"),
+        ("retry_policy", "retry"),
+        ("conditon", "condition"),
+        ("trigger_rules", "trigger_rule"),
+        ("queues", "queue"),
+        ("queue_timeout", "queue_timeout_seconds"),
+        ("optionl", "optional"),
+        ("configs", "config"),
+        ("on_dependency_fail", "on_dependency_failure"),
+    ],
+)
+def test_a_near_miss_of_a_field_is_refused_with_the_right_name(name: str, field: str):
+    flow = Workflow("w")
+    keyword: dict[str, Any] = {name: 1}
+    with pytest.raises(TypeError, match=rf"no field '{name}'; did you mean {field}=…\?"):
+        flow.node("a", "echo", **keyword)
+    flow.node("a", "echo", config={name: 1})
+    assert flow.document()["dag"]["nodes"][0]["config"] == {name: 1}
+
+
+@pytest.mark.parametrize("name", ["url", "times", "seconds", "operation", "input", "text", "query"])
+def test_a_key_of_a_config_is_no_near_miss(name: str):
+    keyword: dict[str, Any] = {name: 1}
+    Workflow("w").node("a", "echo", **keyword)
+
+
 @pytest.mark.parametrize("fields", [{"dependencies": ["b"]}, {"depends_on": ["b"]}])
 def test_dependencies_by_another_name_are_refused_instead_of_becoming_config(
     fields: dict[str, Any],

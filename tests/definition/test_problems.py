@@ -95,25 +95,34 @@ REFERENCES: dict[str, tuple[list[Any], str, str, str | None, str]] = {
         "unknown_reference", "nodes[1].config.x", "b",
         "{{ nodes[\"ab\"].x }} refers to 'ab', which isn't a node; did you mean 'a b'?",
     ),
-    "a node that isn't an ancestor": (
-        [A, node("b", config={"list": ["{{ a.x }}"]})],
-        "not_an_ancestor", "nodes[1].config.list[0]", "b",
-        "'b' refers to 'a', which doesn't come before it; add 'a' to its dependencies",
-    ),
     "a node that comes later": (
         [node("a", config={"x": "{{ c }}"}), B, C],
-        "not_an_ancestor", "nodes[0].config.x", "a",
-        "'a' refers to 'c', which only runs after it; refer to a node that comes before",
+        "cycle", "nodes[0].config.x", "a",
+        ("'a' refers to 'c', which only runs after it: a → b → c → a;"
+        " refer to a node that comes before"),
+    ),
+    "a node that comes later by another reference": (
+        [A, node("b", config={"x": ["{{ c }}"]}), node("c", condition="b.ok")],
+        "cycle", "nodes[1].config.x[0]", "b",
+        ("'b' refers to 'c', which only runs after it: b → c → b;"
+        " refer to a node that comes before"),
+    ),
+    "a node that isn't waited for": (
+        [A, B, node("c", "b", config={"x": "{{ d }}"}, trigger_rule="one_success"), node("d")],
+        "not_an_ancestor", "nodes[2].config.x", "c",
+        ("'c' refers to 'd', which doesn't come before it; with one_success,"
+        " name 'd' in depends_on, or a node that comes after it"),
     ),
     "itself": (
         [node("a", config={"x": "{{ a.y }}"})],
         "not_an_ancestor", "nodes[0].config.x", "a",
         "'a' refers to its own output; refer to a node that comes before",
     ),
-    "a condition on a node that isn't an ancestor": (
-        [A, node("b", condition="a.ok")],
+    "a condition on a node that isn't waited for": (
+        [A, node("b", condition="a.ok", trigger_rule="one_failed")],
         "not_an_ancestor", "nodes[1].condition", "b",
-        "'b' refers to 'a', which doesn't come before it; add 'a' to its dependencies",
+        ("'b' refers to 'a', which doesn't come before it; with one_failed, name 'a' in depends_on,"
+        " or a node that comes after it"),
     ),
     "a condition on an unknown node": (
         [node("vip"), node("b", "vip", condition="vipp.result")],
@@ -462,7 +471,12 @@ def test_references_to_several_nodes_that_are_not_ancestors_are_all_reported():
         workflow(
             A,
             node("b"),
-            node("c", config={"x": "{{ a }} {{ b }}", "y": "{{ a.z }}"}, condition="b.ok"),
+            node(
+                "c",
+                config={"x": "{{ a }} {{ b }}", "y": "{{ a.z }}"},
+                condition="b.ok",
+                trigger_rule="one_success",
+            ),
         )
     )
     assert [(problem.path, problem.message.partition(",")[0]) for problem in problems] == [

@@ -175,7 +175,7 @@ class TestNodes:
 
     @pytest.mark.parametrize(("alias", "handler"), HANDLER_ALIASES.items())
     def test_handlers_have_other_names(self, alias: str, handler: str):
-        assert only(handler=alias).handler == handler
+        assert plan_of(node("a", handler=alias)).nodes[0].handler == handler
 
     def test_depends_on_is_another_name_for_dependencies(self):
         plan = plan_of(node("a"), {"id": "b", "handler": "noop", "depends_on": ["a"]})

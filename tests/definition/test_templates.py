@@ -522,10 +522,9 @@ class TestConfigs:
 
     @pytest.mark.parametrize("handler", ["input", "output", "decision"])
     def test_secrets_are_refused_where_they_would_be_shown(self, handler: str):
-        assert (
-            problem_of(node("a", handler=handler, config={"x": "{{ secrets.K }}"})).code
-            == "secret_in_data_node"
-        )
+        config = {"value_a": "{{ secrets.K }}", "operator": "==", "value_b": 1}
+        problem = problem_of(node("a", handler=handler, config=config))
+        assert problem.code == "secret_in_data_node"
 
     @staticmethod
     def node(config: dict[str, Any]) -> PlanNode:

@@ -72,6 +72,39 @@ CONDITIONS = [
         "||".join(["input.s.contains(input.t)"] * 100),
         {"s": "a" * 1_000_000, "t": "a" * 500_000 + "b"},
     ),
+    Hostile("a sort of a long list", "sort(input.v) == [1]", {"v": MANY_VALUES}),
+    Hostile(
+        "sorts inside a filter",
+        "input.l.filter(x, sort(input.v)[0] == x) == []",
+        {"l": [1] * 9000, "v": MANY_VALUES},
+    ),
+    Hostile(
+        "sums inside a filter",
+        "input.l.all(x, sum(input.v) > x)",
+        {"l": [1] * 9000, "v": MANY_VALUES},
+    ),
+    Hostile("distinct items", "input.v.distinct() == [1]", {"v": list(range(100_000))}),
+    Hostile("a list of a billion", "lists.range(1000000000) == []", {}),
+    Hostile(
+        "a text in place of each character", "input.s.replace('', input.s) == ''", {"s": LONG_TEXT}
+    ),
+    Hostile(
+        "a join with a large separator",
+        "join(input.v, input.s) == ''",
+        {"s": LONG_TEXT, "v": MANY_VALUES},
+    ),
+    Hostile("a split into characters", "input.s.split('') == []", {"s": LONG_TEXT * 4}),
+    Hostile("a wide format", "'%.1000f'.format([input.n]) == ''", {"n": 1.5}),
+    Hostile(
+        "base64 of base64",
+        "base64.encode(bytes(" * 10 + "input.s" + "))" * 10 + " == ''",
+        {"s": LONG_TEXT},
+    ),
+    Hostile(
+        "mixed numbers for each item",
+        "input.v.map(x, x * 1.5 + x * 2.5 - x) == []",
+        {"v": [1] * 9000},
+    ),
     Hostile(
         "the older spelling", f"'{{{{ input.s }}}}'.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT}
     ),
@@ -87,5 +120,8 @@ TRANSFORMS = [
     Hostile("a pattern of nested counts", f"a.s.matches('{NESTED_COUNTS}')", {"s": LONG_TEXT}),
     Hostile("large copies", "a.l.map(x, a.s)", {"l": [1] * 9000, "s": LONG_TEXT}),
     Hostile("large copies as JSON", "[" + ",".join(["a.v"] * 200) + "]", {"v": MANY_VALUES}),
+    Hostile("a list of a billion", "lists.range(1000000000)", {}),
+    Hostile("flattened lists", "[" + ",".join(["a.v"] * 200) + "].flatten()", {"v": MANY_VALUES}),
+    Hostile("texts in texts", "a.s" + ".replace('a', a.s)" * 3, {"s": "aaaa" * 1000}),
     Hostile("a very long sum", "+".join(["a.s"] * 30), {"s": LONG_TEXT * 3}),
 ]

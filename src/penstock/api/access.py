@@ -119,6 +119,7 @@ _OUTSIDE: list[tuple[str, str, Needed, str]] = [
     ("GET", "/health/live", OPEN, "live"),
     ("GET", "/health/ready", OPEN, "ready"),
     ("GET", "/openapi.json", OPEN, "openapi"),
+    ("GET", "/schema.json", OPEN, "schema"),
     ("GET", "/docs", OPEN, "docs"),
     ("GET", "/", OPEN, "ui"),
     ("GET", "/ui", OPEN, "ui"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable
 
 from fastapi import FastAPI
@@ -32,6 +33,7 @@ from penstock.api.rate_limit import RateLimitStorage
 from penstock.api.shortcut import Shortcut
 from penstock.api.timing import ApiTiming
 from penstock.config import Settings
+from penstock.definition.document_schema import document_schema
 from penstock.service import Service
 from penstock.service.fleet import Fleet
 from penstock.telemetry.exposition import CONTENT_TYPE
@@ -99,6 +101,12 @@ def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     @app.get("/metrics", include_in_schema=False)
     async def show_metrics() -> Response:
         return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
+
+    document_schema_text = json.dumps(document_schema(), ensure_ascii=False).encode()
+
+    @app.get("/schema.json", include_in_schema=False)
+    async def show_schema() -> Response:
+        return Response(document_schema_text, media_type="application/schema+json")
 
     app.include_router(ui_files.page_routes())
     # a lambda, as `describe` replaces `app.openapi` later

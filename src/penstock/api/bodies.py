@@ -58,6 +58,13 @@ class Bodies:
         self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None
     ) -> Any:
         """The body as JSON; if there is none, `empty`, unless that is None. Raises `Refused`."""
+        value, _ = await self.read_with_text(request, schema, empty=empty)
+        return value
+
+    async def read_with_text(
+        self, request: Request, schema: Mapping[str, Any] | None = None, *, empty: Any = None
+    ) -> tuple[Any, bytes]:
+        """The body as JSON, as `read` has it, and its text."""
         try:
             data = await self._bytes(request)
         except ClientDisconnect:
@@ -66,14 +73,14 @@ class Bodies:
                 400, "incomplete_body", "the connection ended before the body was complete"
             ) from None
         if not data and empty is not None:
-            return empty
+            return empty, data
         try:
             value = await self._parse(data, request)
         except InvalidWorkflow as error:
             raise refused(error) from None
         if schema is not None:
             self.check(value, schema)
-        return value
+        return value, data
 
     async def _parse(self, data: bytes, request: Request) -> Any:
         """The body as JSON. Raises `InvalidWorkflow`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
@@ -13,6 +15,8 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, page, text_cursor
 from penstock.api.raw_path import is_route_word
+from penstock.definition.positions import located
+from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
 from penstock.service import Service
 from penstock.service.workflows import ALIAS, Workflows
@@ -21,6 +25,8 @@ from penstock.views import workflows as views
 from penstock.views.graphs import WorkflowGraph, workflow_graph
 from penstock.views.pages import Page
 
+LOCATED_BYTES_MAX = 256 * 1024
+"""Of a larger body, the lines of its problems aren't looked up: that takes a while."""
 Strict = Annotated[bool, Query(description="Unknown fields are errors.")]
 AllowUnknown = Annotated[
     bool, Query(description="Handlers that no worker has registered yet are fine.")
@@ -58,17 +64,21 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         request: Request, strict: Strict = False, allow_unknown_handlers: AllowUnknown = False
     ) -> Response:
         """The same content again is the same version (200); changed content is the next (201)."""
-        document = await bodies.read(request, body_schemas.DOCUMENT)
+        document, text = await bodies.read_with_text(request, body_schemas.DOCUMENT)
         # for the audit log, if the document is refused
         note(request.scope, f"workflows/{document.get('name', '')}")
-        put = await workflows.put(
-            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
-        )
+        try:
+            put = await workflows.put(
+                document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+            )
+        except InvalidWorkflow as error:
+            raise InvalidWorkflow(await in_text(error.problems, text)) from None
         name = put.plan.name
         version = put.stored.version
         note(request.scope, f"workflows/{name}", version=version, created=put.created)
         aliases = await workflows.aliases(name)
-        view = views.stored_workflow_view(put.stored, aliases, put.warnings, created=put.created)
+        warnings = await in_text(put.warnings, text)
+        view = views.stored_workflow_view(put.stored, aliases, warnings, created=put.created)
         return answer(view, 201 if put.created else 200)
 
     @router.post(
@@ -87,7 +97,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         graph: WithGraph = False,
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
-        document = await bodies.read(request, body_schemas.DOCUMENT)
+        document, text = await bodies.read_with_text(request, body_schemas.DOCUMENT)
         view = views.Validation(valid=True, name=None, nodes=0, problems=[], warnings=[])
         try:
             checked = await workflows.check(
@@ -95,12 +105,12 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
             )
             view.name = checked.plan.name
             view.nodes = len(checked.plan.nodes)
-            view.warnings = checked.warnings
+            view.warnings = await in_text(checked.warnings, text)
             if graph:
                 view.graph = workflow_graph(checked.plan)
         except InvalidWorkflow as error:
             view.valid = False
-            view.problems = list(error.problems)
+            view.problems = await in_text(error.problems, text)
         return answer(view)
 
     @router.get(
@@ -215,3 +225,10 @@ def _named_routes(router: APIRouter, workflows: Workflows) -> None:
 async def get_version(workflows: Workflows, name: str, tag: str | None) -> Response:
     stored, aliases = await workflows.get(name, tag)
     return answer(views.workflow_view(stored, aliases))
+
+
+async def in_text(problems: Sequence[Problem], text: bytes) -> list[Problem]:
+    """The problems with their lines and columns in the body of the request."""
+    if not problems or len(text) > LOCATED_BYTES_MAX:
+        return list(problems)
+    return await asyncio.to_thread(located, problems, text, "json")

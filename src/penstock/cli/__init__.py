@@ -19,6 +19,7 @@ On this machine:
 - `report`: what is said at the end: how it went, what failed and what to do about it.
 - `validate`: `penstock validate`.
 - `graph`: `penstock graph`.
+- `schema`: `penstock schema`.
 - `diagrams`: a plan as levels, Mermaid or Graphviz.
 
 Processes that serve:

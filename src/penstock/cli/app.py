@@ -22,6 +22,7 @@ COMMANDS = {
     "run": "penstock.cli.run:run",
     "validate": "penstock.cli.validate:validate",
     "graph": "penstock.cli.graph:graph",
+    "schema": "penstock.cli.schema:schema",
     "dev": "penstock.cli.serve:dev",
     "serve": "penstock.cli.serve:serve",
     "up": "penstock.cli.up:up",

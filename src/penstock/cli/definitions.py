@@ -38,7 +38,7 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
     from penstock.config import Settings
     from penstock.views.workflows import StoredWorkflow
 
-    document = reading.read_file(file, reading.document_limits(Settings.load()))
+    document, source = reading.read_file(file, reading.document_limits(Settings.load()))
     if not isinstance(document, dict):
         raise reading.Refused(
             f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}'
@@ -49,7 +49,8 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
             document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
         )
 
-    answer = ask(options, store)
+    with source.locating():
+        answer = ask(options, store)
     if options["as_json"]:
         print_json(answer)
         return

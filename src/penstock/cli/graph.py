@@ -29,11 +29,17 @@ def graph(file: str, form: str, *, debug: bool) -> None:  # noqa: ARG001 -- the 
     """Draw the nodes and dependencies of the workflow in FILE. Handlers need not be installed."""
     from penstock.cli import diagrams, reading
     from penstock.config import Settings
+    from penstock.definition.handler_configs import ConfigRules
 
     limits = reading.document_limits(Settings.load())
-    document = reading.read_file(file, limits)
+    document, source = reading.read_file(file, limits)
     compiled = reading.compile_file(
-        file, document, allow_unknown_handlers=True, limits=limits, checked=True
+        source,
+        document,
+        allow_unknown_handlers=True,
+        limits=limits,
+        config_rules=ConfigRules(is_lenient=True),
+        checked=True,
     )
     # An ASCII terminal shows ? instead of failing.
     sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]

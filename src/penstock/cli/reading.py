@@ -6,12 +6,16 @@ What can't be used is refused, with where it is and why.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from penstock.cli.safe_text import counted
 from penstock.config import Settings
+from penstock.definition.handler_configs import ConfigRules
 from penstock.definition.parse import Limits, form_of, parse, refuse
 from penstock.definition.plan import Compiled, Plan, compile_document
 from penstock.definition.problems import Problem
@@ -31,21 +35,66 @@ def document_limits(settings: Settings) -> Limits:
     )
 
 
+def config_rules(settings: Settings) -> ConfigRules:
+    """How configs are judged, with the handlers that this process has imported."""
+    from penstock.worker.registry import registered
+
+    return ConfigRules(registered.config_checks(), settings.mock_services, settings.names_models)
+
+
 def shown_name(file: str) -> str:
     return "<stdin>" if file == STDIN else file
 
 
+class Source(NamedTuple):
+    """The text of a document, to say where in it a problem is."""
+
+    file: str
+    data: bytes
+    form: str
+
+    def located(self, problems: Sequence[Problem]) -> list[Problem]:
+        from penstock.definition.positions import located
+
+        return located(problems, self.data, self.form)
+
+    @contextmanager
+    def locating(self) -> Iterator[None]:
+        """Around a call to a server, which knows the document, but not the file."""
+        try:
+            yield
+        except InvalidWorkflow as error:
+            problems = [
+                msgspec.structs.replace(problem, line=None, column=None)
+                for problem in error.problems
+            ]
+            raise refusal(self.file, self.located(problems)) from None
+
+
+def read_source(file: str, limits: Limits) -> Source:
+    """Read a file; raises `InvalidWorkflow` if it can't be read."""
+    data = read_bytes(file, limits.max_bytes)
+    return Source(file, data, _form_of_text(data) if file == STDIN else form_of(file))
+
+
+def parse_source(source: Source, limits: Limits) -> Any:
+    """The document in a file; raises `InvalidWorkflow` if it isn't JSON or YAML."""
+    try:
+        return parse(source.data, form=source.form, limits=limits)
+    except InvalidWorkflow as error:
+        raise InvalidWorkflow(source.located(error.problems)) from None
+
+
 def read_document(file: str, limits: Limits) -> Any:
     """Read a document; raises `InvalidWorkflow` if it can't be read, or isn't JSON or YAML."""
-    data = read_bytes(file, limits.max_bytes)
-    form = _form_of_text(data) if file == STDIN else form_of(file)
-    return parse(data, form=form, limits=limits)
+    return parse_source(read_source(file, limits), limits)
 
 
-def read_file(file: str, limits: Limits) -> Any:
+def read_file(file: str, limits: Limits) -> tuple[Any, Source]:
     """Read a document as `read_document` does, with the file's name in the error."""
     try:
-        return read_document(file, limits)
+        source = read_source(file, limits)
+        return parse_source(source, limits), source
     except InvalidWorkflow as error:
         raise refusal(file, error.problems) from None
 
@@ -70,12 +119,14 @@ def _form_of_text(data: bytes) -> str:
     return "jsonc" if first[:1] in (b"{", b"[") else "yaml"
 
 
-def compile_file(file: str, document: Any, **options: Any) -> Compiled:
-    """Compile as `compile_document` does, with the file's name in the error."""
+def compile_file(source: Source, document: Any, **options: Any) -> Compiled:
+    """Compile as `compile_document` does, with the place in the file in the error."""
     try:
-        return compile_document(document, **options)
+        compiled = compile_document(document, **options)
     except InvalidWorkflow as error:
-        raise refusal(file, error.problems) from None
+        raise refusal(source.file, source.located(error.problems)) from None
+    compiled.warnings = source.located(compiled.warnings)
+    return compiled
 
 
 def refusal(file: str, problems: Sequence[Problem]) -> Refused:
@@ -84,9 +135,15 @@ def refusal(file: str, problems: Sequence[Problem]) -> Refused:
     if any(problem.code == "unknown_handler" for problem in problems):
         hint = "\nName your own handlers with --handlers MODULE or --handlers FILE.py."
     if len(problems) == 1:
-        return Refused(f"{name}: {problems[0]}{hint}")
-    listed = "".join(f"\n  {problem}" for problem in problems)
+        return Refused(f"{problem_line(name, problems[0])}{hint}")
+    listed = "".join(f"\n  {problem_line(name, problem)}" for problem in problems)
     return Refused(f"{name} has {counted(len(problems), 'problem')}:{listed}{hint}")
+
+
+def problem_line(name: str, problem: Problem) -> str:
+    """`flow.json:12:7 nodes[2].config.ulr: …`, or `flow.json: …` if the place isn't known."""
+    separator = "" if problem.position else ":"
+    return f"{name}{problem.position}{separator} {problem}"
 
 
 def read_input(text: str | None, limits: Limits) -> dict[str, Any]:

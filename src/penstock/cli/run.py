@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.cli.ending import Ending
     from penstock.cli.screens import Screen
     from penstock.cli.session import Request
+    from penstock.definition.problems import Problem
 
 EPILOG = """Examples:
 
@@ -165,17 +166,18 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
             "standard input can't be the document and --input at once; put one of them in a file"
         )
 
-    document = reading.read_file(file, limits)
+    document, source = reading.read_file(file, limits)
     execution_input = reading.read_input(options["given"], limits)
     labels = reading.read_labels(options["labels"])
     reading.import_handlers(settings.handlers)
 
     compiled = reading.compile_file(
-        file,
+        source,
         document,
         handlers=registered.defaults(),
         strict=options["strict"],
         limits=limits,
+        config_rules=reading.config_rules(settings),
         checked=True,
     )
     reading.check_input(compiled.plan, execution_input)
@@ -188,12 +190,12 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
     return Request(document, settings, execution_input, labels, options["store"], timeout)
 
 
-def _warn(file: str, warnings: Sequence[object]) -> None:
-    from penstock.cli.reading import shown_name
+def _warn(file: str, warnings: Sequence[Problem]) -> None:
+    from penstock.cli.reading import problem_line, shown_name
     from penstock.cli.safe_text import clean
 
     for problem in warnings:
-        print(clean(f"warning: {shown_name(file)}: {problem}"), file=sys.stderr)
+        print(clean(f"warning: {problem_line(shown_name(file), problem)}"), file=sys.stderr)
 
 
 def _execute(request: Request, screen: Screen, show: Callable[[Ending], None]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,18 +62,24 @@ def submit(workflow: str, **options: Any) -> int:
     limits = reading.document_limits(Settings.load())
     path = Path(workflow)
     is_file = workflow == reading.STDIN or path.suffix in SUFFIXES or path.is_file()
+    document: Any = workflow
+    locating: AbstractContextManager[None] = nullcontext()
+    if is_file:
+        document, source = reading.read_file(workflow, limits)
+        locating = source.locating()
     start_request = {
-        "workflow": reading.read_file(workflow, limits) if is_file else workflow,
+        "workflow": document,
         "input": reading.read_input(options["given"], limits) or None,
         "labels": reading.read_labels(options["labels"]) or None,
         "priority": options["priority"],
         "idempotency_key": options["key_once"],
     }
-    if is_file and not isinstance(start_request["workflow"], dict):
+    if is_file and not isinstance(document, dict):
         raise reading.Refused(
             f'{reading.shown_name(workflow)}: a workflow is an object, such as {{"nodes": […]}}'
         )
-    return ask(options, lambda client: _submit(client, start_request, options))
+    with locating:
+        return ask(options, lambda client: _submit(client, start_request, options))
 
 
 async def _submit(client: Client, start_request: dict[str, Any], options: dict[str, Any]) -> int:

@@ -49,6 +49,7 @@ def validate(
         "allow_unknown_handlers": options["allow_unknown_handlers"],
         "strict": options["strict"],
         "limits": reading.document_limits(settings),
+        "config_rules": reading.config_rules(settings),
     }
     findings = [_check(file, checks) for file in files]
     if as_json:
@@ -60,7 +61,7 @@ def validate(
 
 
 def _check(file: str, options: dict[str, Any]) -> dict[str, Any]:
-    import msgspec
+    from msgspec import to_builtins
 
     from penstock.cli import reading
     from penstock.definition.plan import compile_document
@@ -72,15 +73,18 @@ def _check(file: str, options: dict[str, Any]) -> dict[str, Any]:
         "errors": [],
         "warnings": [],
     }
+    source: reading.Source | None = None
     try:
-        document = reading.read_document(file, options["limits"])
+        source = reading.read_source(file, options["limits"])
+        document = reading.parse_source(source, options["limits"])
         compiled = compile_document(document, checked=True, **options)
     except InvalidWorkflow as error:
-        return {**finding, "errors": msgspec.to_builtins(error.problems)}
+        problems = source.located(error.problems) if source else error.problems
+        return {**finding, "errors": to_builtins(problems)}
 
     plan = compiled.plan
     edges = sum(len(node.dependencies) for node in plan.nodes)
-    warnings = msgspec.to_builtins(compiled.warnings)
+    warnings = to_builtins(source.located(compiled.warnings))
     return {
         **finding,
         "ok": True,
@@ -98,13 +102,14 @@ def _print_json(findings: list[dict[str, Any]]) -> None:
 
 
 def _print(finding: dict[str, Any]) -> None:
+    from penstock.cli.reading import problem_line
     from penstock.cli.safe_text import counted, one_line
+    from penstock.definition.problems import Problem
 
     for kind in ("errors", "warnings"):
         prefix = "warning: " if kind == "warnings" else ""
         for problem in finding[kind]:
-            path = f"{problem['path']}: " if problem["path"] else ""
-            line = f"{prefix}{finding['file']}: {path}{problem['message']} [{problem['code']}]"
+            line = f"{prefix}{problem_line(finding['file'], Problem(**problem))}"
             print(one_line(line, 2000), file=sys.stderr)
     if finding["ok"]:
         counts = f"{counted(finding['nodes'], 'node')}, {counted(finding['edges'], 'edge')}"

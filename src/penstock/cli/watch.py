@@ -123,7 +123,9 @@ class Watching:
         try:
             stored = await self._client.workflow(status.workflow, status.version)
             definition = decode(stored, Workflow).definition
-            return compile_document(definition, allow_unknown_handlers=True, checked=True).plan
+            return compile_document(
+                definition, allow_unknown_handlers=True, checked=True, stored=True
+            ).plan
         except (NotFound, InvalidWorkflow):
             graph = decode(await self._handle.graph(), Graph)
             nodes = [{"id": node.id, "handler": node.handler or "unknown"} for node in graph.nodes]

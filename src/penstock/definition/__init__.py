@@ -5,12 +5,19 @@
 - `parse`: JSON, commented JSON or YAML to plain values; refuses what can't be a document at all.
 - `yaml`: YAML as a way to write JSON.
 - `model`: the document after reading: `Definition`, `Node`, `Retry`.
+- `document_fields`: every field and spelling of a document, and which values it takes.
+- `document_schema`: the JSON Schema of the document, made of these tables.
 - `read`: one name for every accepted spelling; each field is checked on its own.
 - `fields`: reads the fields of one object, and says what is wrong with each.
 - `problems`: what is wrong with a document, where, and what to do.
+- `positions`: line and column of a problem in the text.
 - `graph`: the nodes together: order, cycles (Kahn, iterative), ancestors.
 - `template`: `{{ node.field }}`, compiled once.
+- `functions`: what conditions and expressions can call, and arithmetic of mixed numbers.
+- `cel`: CEL programs: compiled once, evaluated, and how costly they are.
 - `condition`: CEL conditions, compiled once and bounded.
+- `expression`: the CEL of a `transform`: what it names, and the variables that hold it.
+- `handler_configs`: the configs of the built-in handlers, and what is wrong with a literal one.
 - `config`: a node's config: what is fixed, what are references, where secrets go.
 - `schema`: JSON Schema for inputs and replies.
 - `schema_cost`: how much work a schema can make.

@@ -8,7 +8,35 @@ from typing import Any
 
 import msgspec
 
+from penstock.definition.handler_configs import HANDLER_CONFIGS
 from penstock.definition.model import Retry
+from penstock.spelling import nearest_name
+
+NODE_ARGUMENTS = (
+    "after",
+    "condition",
+    "config",
+    "on_dependency_failure",
+    "optional",
+    "queue",
+    "queue_timeout_seconds",
+    "retry",
+    "timeout_seconds",
+    "trigger_rule",
+)
+NEAR_MISSES = {
+    "timeout": "timeout_seconds",
+    "queue_timeout": "queue_timeout_seconds",
+    "retries": "retry",
+    "max_retries": "retry",
+    "max_attempts": "retry",
+    "retry_policy": "retry",
+    "retry_config": "retry",
+}
+"""Other names for a node's fields, in documents or elsewhere."""
+CONFIG_NAMES = frozenset(name for shape in HANDLER_CONFIGS.values() for name in shape.names)
+"""Keys of built-in handlers, however near they are to the name of a field."""
+NEAR = 0.8
 
 
 class Ref:
@@ -82,11 +110,8 @@ class Workflow:
         """
         if id in self._nodes:
             raise ValueError(f"the workflow {self.name!r} already has a node {id!r}")
-        if {"dependencies", "depends_on"} & values.keys():
-            raise TypeError(
-                "name the nodes to wait for in after=[…];"
-                " a reference in the config makes its dependency itself"
-            )
+        for name in values:
+            _refuse_near_miss(name)
         dependencies: dict[str, None] = {}
         plain = _plain({**(config or {}), **values}, dependencies)
         dependencies.update(dict.fromkeys(_node_ids(after)))
@@ -112,6 +137,23 @@ class Workflow:
     def document(self) -> dict[str, Any]:
         """The workflow as a document, as it would stand in a JSON file."""
         return {"name": self.name, **self._fields, "dag": {"nodes": list(self._nodes.values())}}
+
+
+def _refuse_near_miss(name: str) -> None:
+    """A keyword that was surely meant as a field of the node is no key of its config."""
+    if name in ("dependencies", "depends_on"):
+        raise TypeError(
+            "name the nodes to wait for in after=[…];"
+            " a reference in the config makes its dependency itself"
+        )
+    field = NEAR_MISSES.get(name)
+    if field is None and name not in CONFIG_NAMES:
+        field = nearest_name(name, NODE_ARGUMENTS, cutoff=NEAR)
+    if field is not None and field != name:
+        raise TypeError(
+            f"node() has no field {name!r}; did you mean {field}=…?"
+            f" A key of the config with this name goes into config={{{name!r}: …}}"
+        )
 
 
 def _handler_name(handler: Any) -> str:

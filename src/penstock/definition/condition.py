@@ -17,71 +17,44 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import lru_cache
-from itertools import islice
 from typing import Any, TypeAlias
 
 import msgspec
 
+from penstock.definition.cel import (
+    COMPREHENSIONS,
+    CONSTANTS,
+    KINDS,
+    TOKEN,
+    cel_program,
+    comprehension_variables,
+    environment,
+    evaluate_program,
+    inline_bytes,
+    integers_fitted,
+    kind_of_result,
+    plain_words,
+    programs,
+    reason_of,
+    run_program,
+    type_name,
+)
+from penstock.definition.functions import FUNCTIONS, METHODS, NAMESPACES
 from penstock.definition.template import (
     Missing,
     Reference,
     Scope,
     TemplateError,
-    Text,
     look_up,
     opened,
     parse_text,
     whole,
 )
+from penstock.spelling import nearest_name
 
 CONDITION_CHARACTERS_MAX = 4000
 QUOTED_CHARACTERS_MAX = 80
 """How much of a condition a message quotes."""
-# As CEL's own lexer has them: a quote in a comment, or the end of a raw string, must not hide a
-# part of the program.
-TOKEN = re.compile(
-    r"""(?P<space>\s+|//[^\n]*)"""
-    r"""|(?P<string>[bB]?(?:[rR](?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n\r]*"|'[^'\n\r]*')"""
-    r"""|\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}"""
-    r"""|"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*'))"""
-    r"""|(?P<name>[A-Za-z_]\w*)|(?P<number>\d\w*(?:\.\d\w*)?)|(?P<other>.)""",
-    re.DOTALL,
-)
-COMPREHENSIONS = frozenset({"all", "exists", "exists_one", "map", "filter"})
-PROGRAMS_MAX = 2000
-"""How many compiled programs are cached."""
-PROGRAMS_CHARACTERS_MAX = 64 * 1024
-"""How long the cached programs are together: one takes up to 1 KB for each character."""
-INLINE_BYTES = 16 * 1024
-"""Up to how many bytes of values a cheap condition is evaluated at once."""
-INLINE_LOOP_BYTES = 2 * 1024
-"""The same for a condition that goes through a list."""
-VALUE_BYTES = 16
-INLINE_TOKENS_MAX = 200
-INLINE_CALLS_MAX = 16
-INLINE_ADDITIONS_MAX = 4
-CHEAP_FUNCTIONS = frozenset(
-    {
-        "bool",
-        "double",
-        "duration",
-        "dyn",
-        "has",
-        "int",
-        "size",
-        "string",
-        "timestamp",
-        "type",
-        "uint",
-    }
-)
-CHEAP_METHODS = frozenset({"contains", "endsWith", "size", "startsWith"})
-CHEAP_LOOPS = frozenset({"all", "exists", "exists_one", "filter", "map"})
-INLINE_MAP_BYTES = 1024
-INLINE_MAP_TOKENS_MAX = 60
-"""`map` makes a new value for each item, as large as its program says: both must be small."""
-CONSTANTS = frozenset({"true", "false", "null", "in"})
 REFERENCES = "__references"
 VARIABLES = ("execution", "input", "nodes", "params", REFERENCES)
 PYTHON_WORDS = {
@@ -92,39 +65,8 @@ PYTHON_WORDS = {
     "or": "||",
     "not": "!",
 }
+CALLED = re.compile(r"\s*\.\s*(\w+)\s*\(")
 NAMED_NODE = re.compile(r"""\s*\[\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]""")
-DOTTED = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\s*\.\s*[A-Za-z_]\w*)+")
-FUNCTIONS = (
-    "size, has, contains, startsWith, endsWith, matches, int, double and string, among others"
-)
-KINDS = {
-    "INT": "a number",
-    "UINT": "a number",
-    "DOUBLE": "a number",
-    "STRING": "text",
-    "LIST": "a list",
-    "MAP": "an object",
-    "NULL": "null",
-}
-INTEGER_MAX = 2**63 - 1
-PLAIN_WORDS = (
-    (r"^Syntax error: ", ""),
-    (r"token recognition error at: '(.*?)\s*'$", r"'\1' isn't expected here"),
-    (r"(?:mismatched|extraneous) input ('.*?') expecting .*$", r"\1 isn't expected here"),
-    (r"'<EOF>'", "the end"),
-    (
-        r"^found no matching overload for '_?([^_']+).*?' applied to '(\(.*\))'$",
-        r"\1 can't be used with \2",
-    ),
-    (r"^No matching overloads found : _?([^_(]+)[^(]*(\(.*\))$", r"\1 can't be used with \2"),
-    (r"^Exceeded max recursion depth of (\d+).*$", r"it is nested deeper than \1 levels"),
-    (r"^Expression recursion limit exceeded. limit: (\d+)$", r"it is nested deeper than \1 levels"),
-    (r"^Iteration budget exceeded$", "it looks at more than 10,000 items"),
-    (r"^Key not found in map : ", "there is no key "),
-    (r"^Index error: index=(-?\d+) size=(\d+)$", r"there is no item \1 in a list of \2"),
-    (r"^invalid int literal$", "an integer must fit in 64 bits"),
-)
-"""What CEL says about its grammar, in words about the condition."""
 
 
 Paths: TypeAlias = dict[str, Any]
@@ -158,7 +100,7 @@ class Condition(msgspec.Struct, frozen=True):
 
     @property
     def is_compiled(self) -> bool:
-        return (self.program, VARIABLES) in _programs
+        return (self.program, VARIABLES) in programs
 
     def evaluate(self, scope: Scope) -> bool:
         """Raises `Missing` with a text for the user when there is no boolean to be had."""
@@ -184,11 +126,11 @@ class Condition(msgspec.Struct, frozen=True):
         if isinstance(values, Converted):
             failed, result = values.run(self)
         else:
-            failed, result = _run(self.program, values)
+            failed, result = run_program(self.program, values)
         if failed:
-            reason = _reason(result, self.source, self._visible_values(scope))
+            reason = reason_of(result, self.source, self._visible_values(scope))
             raise Missing(f"{_quote(self.source)} can't be evaluated: {reason}")
-        kind = _kind(result)
+        kind = kind_of_result(result)
         if kind != "BOOL":
             description = _describe_result(result, kind)
             raise Missing(f"{_quote(self.source)} gave {description}; it must give true or false")
@@ -233,17 +175,17 @@ class Converted:
 
     def run(self, condition: Condition) -> tuple[bool, Any]:
         program = cel_program(condition.program, VARIABLES)
-        failed, result = _evaluate(program, activation=self._activation(fit_integers=False))
+        failed, result = evaluate_program(program, activation=self._activation(fit_integers=False))
         if failed and "out of range" in str(result):
-            return _evaluate(program, activation=self._activation(fit_integers=True))
+            return evaluate_program(program, activation=self._activation(fit_integers=True))
         return failed, result
 
     def _activation(self, *, fit_integers: bool) -> Any:
         if fit_integers not in self._activations:
             values = self._bind()
             if fit_integers:
-                values = _fit_integers(values)
-            self._activations[fit_integers] = _environment(VARIABLES).Activation(values)
+                values = integers_fitted(values)
+            self._activations[fit_integers] = environment(VARIABLES).Activation(values)
         return self._activations[fit_integers]
 
     def _bind(self) -> dict[str, Any]:
@@ -273,26 +215,6 @@ def narrowed(value: Any, paths: Paths) -> Any:
     return {key: narrowed(value[key], inner) for key, inner in paths.items() if key in value}
 
 
-def size_of(value: Any, limit: int) -> int:
-    """About how many bytes a value takes; counting ends above the limit.
-
-    The smallest value counts too.
-    """
-    size = 0
-    stack = [value]
-    while stack and size <= limit:
-        item = stack.pop()
-        size += VALUE_BYTES
-        if isinstance(item, str):
-            size += len(item)
-        elif isinstance(item, dict):
-            size += sum(map(len, islice(item, limit)))
-            stack.extend(islice(item.values(), limit))
-        elif isinstance(item, list):
-            stack.extend(islice(item, limit))
-    return size
-
-
 def with_aliases(value: Any, aliases: Mapping[str, str]) -> Any:
     """So that `llm.text` works in a condition as it does in a template."""
     if not isinstance(value, dict):
@@ -316,7 +238,7 @@ def compile_condition(source: str, node_ids: Collection[str]) -> Condition:
     program, nodes = _with_nodes(plain, node_ids)
 
     try:
-        kind = _type_name(cel_program(program, VARIABLES).return_type())
+        kind = type_name(cel_program(program, VARIABLES).return_type())
     except ValueError as error:
         raise _explain(_syntax_error(plain) or str(error), source, plain) from None
     if kind not in ("BOOL", "DYN"):
@@ -367,7 +289,7 @@ def _with_nodes(program: str, node_ids: Collection[str]) -> tuple[str, set[str]]
     """
     nodes: set[str] = set()
     rewritten: list[str] = []
-    own = CONSTANTS | {REFERENCES} | _comprehension_variables(program)
+    own = CONSTANTS | {REFERENCES} | comprehension_variables(program)
     before = ""
     parens: list[bool] = []
     maps = 0
@@ -390,78 +312,24 @@ def _with_nodes(program: str, node_ids: Collection[str]) -> tuple[str, set[str]]
             parens.pop()
         elif token["name"] and before != "." and text not in own:
             is_call = rest.lstrip().startswith("(")
-            if not is_call:
+            if not is_call and not is_namespace(text, rest):
                 rewritten[-1] = _rewrite_name(text, rest, node_ids, nodes)
         before = before + text if before == "." else text
     return "".join(rewritten), nodes
+
+
+def is_namespace(name: str, rest: str) -> bool:
+    """Whether this is the `math` of `math.round(…)`, and not a node of that name."""
+    if name not in NAMESPACES:
+        return False
+    called = CALLED.match(rest)
+    return called is not None and f"{name}.{called[1]}" in FUNCTIONS
 
 
 def _too_costly(what: str) -> TemplateError:
     return TemplateError(
         "malformed_condition", f"a condition can't use {what}; put a transform before it"
     )
-
-
-PLACEHOLDER = re.compile("\0([0-9]+)\0")
-LITERAL = re.compile(r"""([rRbB]*)(\"{3}|'{3}|"|')(.*)\2\Z""", re.DOTALL)
-
-
-def bind_references(
-    expression: str, node_ids: Collection[str], variables: Any
-) -> tuple[str, dict[str, Text]]:
-    """A CEL expression with a variable for each `{{ reference }}` in it, and those variables.
-
-    What an output holds is data: pasted into the expression, it would be read as a program. A text
-    in quotes that has references in it becomes one variable, which is that text. `variables` are
-    those that are taken.
-    """
-    if not isinstance(variables, dict):
-        raise TemplateError(
-            "malformed_template", 'variables must be an object, such as {"limit": 3}'
-        )
-    pieces = parse_text(expression, node_ids)
-    if "\0" in expression:
-        raise TemplateError("malformed_template", "an expression can't have a NUL character in it")
-
-    marked = "".join(
-        piece if isinstance(piece, str) else f"\0{i}\0" for i, piece in enumerate(pieces)
-    )
-    bound: dict[str, Text] = {}
-
-    def variable(text: Text) -> str:
-        number = len(bound)
-        name = f"__{number}"
-        while name in variables or name in bound:
-            number += 1
-            name = f"__{number}"
-        bound[name] = text
-        return name
-
-    rewritten = ""
-    for token in TOKEN.finditer(marked):
-        if token["string"] and "\0" in token[0]:
-            rewritten += variable(_quoted_text(token[0], pieces))
-        else:
-            rewritten += token[0]
-    rewritten = PLACEHOLDER.sub(lambda mark: variable([pieces[int(mark[1])]]), rewritten)
-    return rewritten, bound
-
-
-def _quoted_text(literal: str, pieces: Text) -> Text:
-    """What a string literal with placeholders in it says."""
-    match = LITERAL.match(literal)
-    is_raw = match is not None and match[1] in ("r", "R")
-    if match is None or (not is_raw and (match[1] or "\\" in match[3])):
-        raise TemplateError(
-            "malformed_template",
-            "a reference can't stand in a text with escapes or in bytes;"
-            " write 'text ' + string({{ … }}) instead",
-        )
-    parts = PLACEHOLDER.split(match[3])
-    # the first one may be empty: then it keeps a single reference from giving anything but text
-    return [
-        part if i % 2 == 0 else pieces[int(part)] for i, part in enumerate(parts) if part or i == 0
-    ]
 
 
 def looked_at(program: str) -> Paths:
@@ -519,38 +387,6 @@ def _prune(paths: Paths, path: list[str]) -> None:
         branch[path[-1]] = {}
 
 
-def inline_bytes(program: str) -> int:
-    """Up to how many bytes of values a program takes a few milliseconds at most; 0 for none.
-
-    Each operation then costs no more than a look at all of the values, whatever they are: no
-    regular expressions, nothing that builds much, few calls. A `contains` is the dearest of them.
-    """
-    tokens = [token for token in TOKEN.finditer(program) if not token["space"]]
-    if len(tokens) > INLINE_TOKENS_MAX:
-        return 0
-    texts = [token[0] for token in tokens]
-    additions = texts.count("+")
-    calls = 0
-    loops = 0
-    for i, text in enumerate(texts):
-        if text != "(" or i == 0 or not tokens[i - 1]["name"]:
-            continue
-        calls += 1
-        name = texts[i - 1]
-        is_method = texts[i - 2 : i - 1] == ["."]
-        if is_method and name in CHEAP_LOOPS:
-            loops += 1  # one inside another is one too many
-        elif name not in (CHEAP_METHODS if is_method else CHEAP_FUNCTIONS):
-            return 0
-    if calls > INLINE_CALLS_MAX or additions > INLINE_ADDITIONS_MAX:
-        return 0
-    if loops > 1 or (loops and additions):
-        return 0
-    if loops and "map" in texts:
-        return INLINE_MAP_BYTES if len(tokens) <= INLINE_MAP_TOKENS_MAX else 0
-    return INLINE_LOOP_BYTES if loops else INLINE_BYTES
-
-
 def _rewrite_name(text: str, rest: str, node_ids: Collection[str], nodes: set[str]) -> str:
     """A name as it stands in the program that is run; a node's is added to `nodes`."""
     if text == "secrets":
@@ -584,16 +420,19 @@ def _unquote(literal: str) -> str:
         ) from None
 
 
-def _comprehension_variables(program: str) -> set[str]:
-    return set(
-        re.findall(r"\.\s*(?:all|exists|exists_one|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,", program)
-    )
-
-
 def _quote(source: str) -> str:
     if len(source) > QUOTED_CHARACTERS_MAX:
         source = source[: QUOTED_CHARACTERS_MAX - 1] + "…"
     return f"the condition {source!r}"
+
+
+def unknown_function(name: str, program: str) -> str:
+    """What a message says of a call, with the function that was probably meant."""
+    is_method = re.search(rf"\.\s*{re.escape(name)}\s*\(", program) is not None
+    names = METHODS if is_method else FUNCTIONS
+    nearest = nearest_name(name, sorted(names))
+    hint = f"did you mean {nearest}()?" if nearest else "docs/functions.md lists all"
+    return f"calls {name}(), which isn't a function; {hint}"
 
 
 def _syntax_error(program: str) -> str:
@@ -619,8 +458,7 @@ def _explain(error: str, source: str, program: str) -> TemplateError:
     if undeclared and re.search(rf"\b{re.escape(undeclared[1])}\s*\(", program):
         return TemplateError(
             "malformed_condition",
-            f"{_quote(source)} calls {undeclared[1]}(), which CEL doesn't have;"
-            f" there are {FUNCTIONS}",
+            f"{_quote(source)} {unknown_function(undeclared[1], program)}",
         )
     if undeclared:
         name = undeclared[1]
@@ -629,138 +467,8 @@ def _explain(error: str, source: str, program: str) -> TemplateError:
         )
 
     located = re.search(r"ERROR: <input>:-?\d+:(-?\d+): (.*?)(?:\n|$)", error)
-    text = _plain_words(located[2] if located else error)
+    text = plain_words(located[2] if located else error)
     column = ""
     if located and source == program and "Syntax error" in error:
         column = f" (column {located[1]})"
     return TemplateError("malformed_condition", f"{_quote(source)} can't be read: {text}{column}")
-
-
-def _plain_words(error: str) -> str:
-    text = re.sub(r"^[A-Z_]+: | \[[A-Z_]+\]$", "", error.split("\n", maxsplit=1)[0])
-    for pattern, replacement in PLAIN_WORDS:
-        text = re.sub(pattern, replacement, text)
-    return text[:300]
-
-
-@lru_cache(maxsize=16)
-def _environment(names: tuple[str, ...]) -> Any:
-    from cel_expr_python import cel  # noqa: PLC0415 -- only documents with conditions pay for it
-
-    return cel.NewEnv(variables=dict.fromkeys(names, cel.Type.DYN))
-
-
-class _Programs(dict[tuple[str, tuple[str, ...]], Any]):
-    """Compiled programs, the oldest first.
-
-    Threads may add some at once: then the count drifts for a while.
-    """
-
-    characters = 0
-
-    def add(self, key: tuple[str, tuple[str, ...]], compiled: Any) -> None:
-        self.characters += len(key[0])
-        self[key] = compiled
-        while len(self) > 1 and self._is_over_limit():
-            oldest = next(iter(list(islice(self, 1))))
-            self.pop(oldest, None)
-            self.characters -= len(oldest[0])
-        if len(self) == 1:
-            self.characters = len(key[0])
-
-    def _is_over_limit(self) -> bool:
-        return len(self) > PROGRAMS_MAX or self.characters > PROGRAMS_CHARACTERS_MAX
-
-
-_programs = _Programs()
-
-
-def cel_program(program: str, names: tuple[str, ...]) -> Any:
-    """A compiled program, cached for a while.
-
-    Raises `ValueError` for an expression that can't be compiled.
-    """
-    key = (program, names)
-    compiled = _programs.get(key)
-    if compiled is None:
-        try:
-            compiled = _environment(names).compile(program)
-        except RuntimeError as error:
-            raise ValueError(str(error)) from None
-        _programs.add(key, compiled)
-    return compiled
-
-
-def evaluate_cel(program: str, values: dict[str, Any]) -> Any:
-    """The plain value. Raises `Missing` for an error while evaluating."""
-    failed, result = _run(program, values)
-    if failed:
-        reason = _reason(result, program, values)
-        raise Missing(f"the expression {program!r} can't be evaluated: {reason}")
-    return result.plain_value()
-
-
-def _run(program: str, values: dict[str, Any]) -> tuple[bool, Any]:
-    """Whether it failed, and CEL's value or what went wrong."""
-    compiled = cel_program(program, tuple(sorted(values)))
-    failed, result = _evaluate(compiled, data=values)
-    if failed and "out of range" in str(result):
-        return _evaluate(compiled, data=_fit_integers(values))
-    return failed, result
-
-
-def _evaluate(compiled: Any, **values: Any) -> tuple[bool, Any]:
-    try:
-        result = compiled.eval(**values)
-        failed = _kind(result) == "ERROR"
-        return failed, result.plain_value() if failed else result
-    except RuntimeError as error:
-        return True, error
-
-
-def _kind(result: Any) -> str:
-    return _type_name(result.type())
-
-
-def _type_name(kind: Any) -> str:
-    return str(kind.name()).partition("<")[0]
-
-
-def _reason(error: object, program: str, values: dict[str, Any]) -> str:
-    text = _plain_words(str(error))
-    missing = re.match(r'there is no key "(.*)"$', text)
-    if missing:
-        text += _existing_keys(missing[1], program, values)
-    return text
-
-
-def _existing_keys(missing: str, program: str, values: dict[str, Any]) -> str:
-    """A hint at the keys that are there instead.
-
-    CEL says which key it didn't find; this finds where in the program it was looked for.
-    """
-    for dotted in DOTTED.finditer(program):
-        path, *steps = (part.strip() for part in dotted[0].split("."))
-        value = opened(values.get(path))
-        for step in steps:
-            if not isinstance(value, dict) or step not in value:
-                break
-            path = f"{path}.{step}"
-            value = opened(value[step])
-        else:
-            continue
-        if isinstance(value, dict) and step == missing:
-            keys = ", ".join(key[:60] for key in islice(value, 20))
-            return f"; {path} has: {keys or 'none'}"
-    return ""
-
-
-def _fit_integers(value: Any) -> Any:
-    """The value with integers of more than 64 bits, which CEL doesn't have, as floats."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if -INTEGER_MAX <= value <= INTEGER_MAX else float(value)
-    if isinstance(value, dict):
-        return {key: _fit_integers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_fit_integers(item) for item in value]
-    return value

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.definition.condition import bind_references
+from penstock.definition.expression import Expression
 from penstock.definition.model import DATA_HANDLERS, SECRETLESS_HANDLERS
 from penstock.definition.problems import Problems, path_to
 from penstock.definition.template import (
@@ -25,6 +25,7 @@ from penstock.definition.template import (
 )
 
 Path = tuple[str | int, ...]
+EXPRESSION: Path = ("expression",)
 CONFIG_BYTES_MAX = 16 * 1024 * 1024
 """Of what references put into one config."""
 
@@ -129,21 +130,27 @@ def compile_config(  # noqa: PLR0913 -- a config, what it may refer to, and wher
     problems: Problems,
     *,
     handler: str = "",
+    expression: Expression | None = None,
     stored: bool = False,
 ) -> Config:
     """A node's config, compiled; mistakes are in `problems`.
+
+    `expression` is the one in the config, if it has one: what it refers to is bound later.
 
     `stored`: it was accepted before, perhaps when less was refused; the worker refuses secrets
     where it must.
     """
     rule = None if stored and handler not in DATA_HANDLERS else _secret_rule(handler)
     slots: list[Slot] = []
-    if handler == "transform" and "{{" in str(config.get("expression")):
-        config, slots = _with_variables(config, node_ids, path, node_id, problems, rule)
+    if expression is not None:
+        for text in expression.texts.values():
+            check_references(text, path_to(path, EXPRESSION), node_id, problems, rule)
 
     stack: list[tuple[Path, Any]] = [((), config)]
     while stack:
         inner_path, value = stack.pop()
+        if expression is not None and inner_path == EXPRESSION:
+            continue
         if isinstance(value, dict):
             stack.extend(((*inner_path, key), child) for key, child in reversed(value.items()))
         elif isinstance(value, list):
@@ -169,31 +176,18 @@ def _secret_rule(handler: str) -> SecretRule | None:
     return None
 
 
-def _with_variables(  # noqa: PLR0913, PLR0917 -- as compile_config
-    config: dict[str, Any],
-    node_ids: Collection[str],
-    path: str,
-    node_id: str,
-    problems: Problems,
-    rule: SecretRule | None,
-) -> tuple[dict[str, Any], list[Slot]]:
-    """The config of a `transform` whose expression has references: they become variables.
+def with_expression(config: Config, expression: Expression, parents: Collection[str]) -> Config:
+    """The config of a node with an expression: what that refers to becomes variables.
 
-    Data is never read as a program.
+    A worker has the outputs of the node's parents itself.
     """
-    where = path_to(path, ("expression",))
-    try:
-        expression, texts = bind_references(
-            config["expression"], node_ids, config.get("variables", {})
-        )
-    except TemplateError as error:
-        error.report(where, node_id, problems, node_ids)
-        return {**config, "expression": ""}, []
-    for text in texts.values():
-        check_references(text, where, node_id, problems, rule)
-    slots = [Slot(("variables", name), text, ("expression",)) for name, text in texts.items()]
-    variables = {**config.get("variables", {}), **dict.fromkeys(texts)}
-    return {**config, "expression": expression, "variables": variables}, slots
+    program, texts = expression.bound(parents)
+    if not texts:
+        return config
+    slots = [Slot(("variables", name), text, EXPRESSION) for name, text in texts.items()]
+    variables = {**config.value.get("variables", {}), **dict.fromkeys(texts)}
+    value = {**config.value, "expression": program, "variables": variables}
+    return _config(value, [*config.slots, *slots])
 
 
 def _config(config: dict[str, Any], slots: list[Slot]) -> Config:

@@ -98,15 +98,33 @@ def missing_ancestors(
         if other not in parents[node] and not is_above:
             hard.append((node, other))
 
-    wanted = sorted({other for _, other in hard})
+    return missing_above(hard, dependencies, dependencies, order)
+
+
+def missing_above(
+    queries: Sequence[tuple[int, int]], parents: Edges, dependencies: Edges, order: Sequence[int]
+) -> list[tuple[int, int]]:
+    """Of the pairs (node, other): those whose `other` is neither in `parents` of `node` nor above.
+
+    What is above a parent follows from `dependencies`, which may have more edges than `parents`.
+    """
+    wanted = sorted({other for _, other in queries})
     missing: list[tuple[int, int]] = []
     for first in range(0, len(wanted), 1024):
         bits = {other: 1 << i for i, other in enumerate(wanted[first : first + 1024])}
         masks = _ancestor_masks(bits, dependencies, order)
-        for node, other in hard:
-            if other in bits and not masks[node] & bits[other]:
-                missing.append((node, other))
+        here = [(node, other) for node, other in queries if other in bits]
+        above = {node: _mask_above(parents[node], masks, bits) for node, _ in here}
+        missing += [(node, other) for node, other in here if not above[node] & bits[other]]
     return missing
+
+
+def with_edges(dependencies: Edges, pairs: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """The dependencies and, for each pair (node, other), `other` as one of the node's."""
+    edges = [list(parents) for parents in dependencies]
+    for node, other in pairs:
+        edges[node].append(other)
+    return edges
 
 
 def _intervals(dependencies: Edges, order: Sequence[int]) -> tuple[list[int], list[int]]:
@@ -136,8 +154,12 @@ def _intervals(dependencies: Edges, order: Sequence[int]) -> tuple[list[int], li
 def _ancestor_masks(bits: dict[int, int], dependencies: Edges, order: Sequence[int]) -> list[int]:
     masks = [0] * len(dependencies)
     for node in order:
-        mask = 0
-        for parent in dependencies[node]:
-            mask |= masks[parent] | bits.get(parent, 0)
-        masks[node] = mask
+        masks[node] = _mask_above(dependencies[node], masks, bits)
     return masks
+
+
+def _mask_above(parents: Sequence[int], masks: Sequence[int], bits: dict[int, int]) -> int:
+    mask = 0
+    for parent in parents:
+        mask |= masks[parent] | bits.get(parent, 0)
+    return mask

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NoReturn
 
 import msgspec
+from msgspec import UNSET
 
 from penstock.definition.problems import Problem, path_to
 from penstock.errors import InvalidWorkflow
@@ -97,8 +98,22 @@ def form_of(file_name: str) -> str:
     return "yaml" if file_name.lower().endswith((".yaml", ".yml")) else "jsonc"
 
 
-def refuse(code: str, message: str, path: str = "") -> NoReturn:
-    raise InvalidWorkflow([Problem(code, path, message)])
+def refuse(
+    code: str, message: str, *, line: int | None = None, column: int | None = None, hint: str = ""
+) -> NoReturn:
+    """`line` and `column`: where in the text; the message says it too, before the hint."""
+    if line is not None:
+        place = f"line {line}" if column is None else f"line {line}, column {column}"
+        message = f"{message} ({place})"
+    message += hint
+    problem = Problem(
+        code,
+        "",
+        message,
+        line=UNSET if line is None else line,
+        column=UNSET if column is None else column,
+    )
+    raise InvalidWorkflow([problem])
 
 
 def _decode(text: str | bytes, limits: Limits) -> str:
@@ -124,7 +139,10 @@ def _parse_json(text: str, limits: Limits, read_integer: Callable[[str], int] = 
         hint = "; a // comment must have a line of its own, in a file" if comment else ""
         refuse(
             "malformed_json",
-            f"not JSON: {error.msg} (line {error.lineno}, column {error.colno}){hint}",
+            f"not JSON: {error.msg}",
+            line=error.lineno,
+            column=error.colno,
+            hint=hint,
         )
     except RecursionError:
         _refuse_depth(text, limits)
@@ -144,9 +162,7 @@ def _refuse_depth(text: str, limits: Limits) -> NoReturn:
             break
     line = text.count("\n", 0, offset) + 1
     column = offset - text.rfind("\n", 0, offset)
-    refuse(
-        "too_deep", f"nested deeper than {limits.max_depth} levels (line {line}, column {column})"
-    )
+    refuse("too_deep", f"nested deeper than {limits.max_depth} levels", line=line, column=column)
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

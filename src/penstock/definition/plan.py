@@ -6,16 +6,21 @@ changed while an execution runs; an execution that gains nodes keeps them beside
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
 
 from penstock.definition import graph
 from penstock.definition.condition import Condition, compile_condition
-from penstock.definition.config import Config, compile_config
+from penstock.definition.config import Config, compile_config, with_expression
+from penstock.definition.expression import (
+    EXPRESSION_HANDLERS,
+    Expression,
+    check_expression,
+    compile_expression,
+)
+from penstock.definition.handler_configs import ConfigRules, config_faults
 from penstock.definition.model import (
     BUILT_IN_HANDLERS,
     DATA_HANDLERS,
@@ -39,6 +44,11 @@ from penstock.errors import InvalidWorkflow
 NO_ALIASES: Mapping[str, str] = {}
 CYCLE_NODES_MAX = 12
 """How many nodes of a cycle a message lists."""
+EARLY_RULES: frozenset[TriggerRule] = frozenset({"one_success", "one_failed"})
+"""Rules that start a node before all of its dependencies have ended.
+
+A reference doesn't make a dependency there: it would be one more node that can start it.
+"""
 
 
 class PlanNode(msgspec.Struct, gc=False):
@@ -102,6 +112,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     allow_unknown_handlers: bool = False,
     strict: bool = False,
     limits: Limits | None = None,
+    config_rules: ConfigRules | None = None,
     checked: bool = False,
     stored: bool = False,
 ) -> Compiled:
@@ -128,6 +139,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
         check_handlers(definition.nodes, defaults, problems)
     if not stored:
         _check_schema(definition, problems)
+        _check_configs(definition, problems, config_rules or ConfigRules())
 
     plan = _Compiler(definition, defaults, problems, stored=stored).compile()
     if problems.errors or plan is None:
@@ -142,6 +154,44 @@ def _check_schema(definition: Definition, problems: Problems) -> None:
         compile_schema(definition.input_schema)
     except ValueError as error:
         problems.error("bad_schema", "input_schema", f'"input_schema" can\'t be used: {error}')
+
+
+def _check_configs(definition: Definition, problems: Problems, rules: ConfigRules) -> None:
+    report = problems.warn if rules.is_lenient else problems.error
+    for node in definition.nodes:
+        for fault in config_faults(node.handler, node.config, rules):
+            hint = problems.did_you_mean(fault.unknown, fault.names) if fault.unknown else ""
+            path = path_to(f"{node.path}.config", fault.path)
+            report(fault.code, path, f"{fault.message}{hint}", node.id)
+
+
+class _Parts(msgspec.Struct, frozen=True):
+    """What of a node is compiled before its dependencies are known."""
+
+    config: Config
+    condition: Condition | None
+    expression: Expression | None
+
+    @property
+    def mentions(self) -> frozenset[str]:
+        """The nodes that it names."""
+        if self.expression is None:
+            return self.needs
+        return self.needs | self.expression.nodes
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The nodes whose outputs starting it takes."""
+        if self.condition is None:
+            return self.config.references
+        return self.config.references | self.condition.references
+
+    def with_parents(self, parents: Collection[str]) -> _Parts:
+        """With what the expression names bound to variables."""
+        if self.expression is None:
+            return self
+        config = with_expression(self.config, self.expression, parents)
+        return _Parts(config, self.condition, self.expression)
 
 
 class _Compiler:
@@ -159,25 +209,33 @@ class _Compiler:
         self.stored = stored
         self.nodes: list[Node] = []
         self.numbers: dict[str, int] = {}
+        self._paths: dict[str, dict[str, str]] = {}
+        """By node, where it mentions others: only looked up for problems."""
 
     def compile(self) -> Plan | None:
         self._number_nodes()
-        dependencies = [self._dependencies(node) for node in self.nodes]
-        children = graph.children_of(dependencies)
-        order = graph.topological_order(dependencies, children)
-        self._report_cycles(dependencies, order)
+        stated = [self._dependencies(node) for node in self.nodes]
+        order = graph.topological_order(stated, graph.children_of(stated))
+        self._report_cycles(stated, order)
 
-        plan_nodes = [self._node(i, dependencies[i], children[i]) for i in range(len(self.nodes))]
+        parts = [self._compile_parts(node) for node in self.nodes]
+        dependencies: graph.Edges = stated
         if len(order) == len(self.nodes):
-            self._check_ancestors(plan_nodes, dependencies, order)
+            dependencies = self._with_references(parts, stated, order)
         if self.problems.errors:
             return None
 
+        children = graph.children_of(dependencies)
+        if dependencies is not stated:
+            order = graph.topological_order(dependencies, children)
         results, single = self._result_nodes(children)
         definition = self.definition
         return Plan(
             name=definition.name,
-            nodes=plan_nodes,
+            nodes=[
+                self._node(node, parts[i], tuple(dependencies[i]), children[i])
+                for i, node in enumerate(self.nodes)
+            ],
             numbers=self.numbers,
             order=order,
             on_failure=definition.on_failure,
@@ -222,11 +280,8 @@ class _Compiler:
 
     def _report_cycles(self, dependencies: graph.Edges, order: list[int]) -> None:
         for cycle in graph.find_cycles(dependencies, order):
-            ids = [self.nodes[i].id[:KEY_CHARACTERS_MAX] for i in [*cycle, cycle[0]]]
-            if len(ids) > CYCLE_NODES_MAX:
-                ids = [*ids[:6], "…", *ids[-5:]]
             message = (
-                f"these nodes wait for each other in a cycle: {' → '.join(ids)};"
+                f"these nodes wait for each other in a cycle: {self._shown_cycle(cycle)};"
                 " remove one of the dependencies"
             )
             first = self.nodes[cycle[0]]
@@ -234,10 +289,14 @@ class _Compiler:
                 "cycle", f"{first.path}.{first.dependencies_field}", message, first.id
             )
 
-    def _node(self, number: int, dependencies: tuple[int, ...], children: list[int]) -> PlanNode:
-        node = self.nodes[number]
-        is_data = node.handler in DATA_HANDLERS
-        defaults = self.handlers.get(node.handler) or HandlerDefaults()
+    def _shown_cycle(self, cycle: list[int]) -> str:
+        ids = [self.nodes[i].id[:KEY_CHARACTERS_MAX] for i in [*cycle, cycle[0]]]
+        if len(ids) > CYCLE_NODES_MAX:
+            ids = [*ids[:6], "…", *ids[-5:]]
+        return " → ".join(ids)
+
+    def _compile_parts(self, node: Node) -> _Parts:
+        expression = self._expression(node)
         config = compile_config(
             node.config,
             self.numbers,
@@ -245,10 +304,18 @@ class _Compiler:
             node.id,
             self.problems,
             handler=node.handler,
+            expression=expression,
             stored=self.stored,
         )
-        condition = self._condition(node)
-        needs = config.references | condition.references if condition else config.references
+        return _Parts(config, self._condition(node), expression)
+
+    def _node(
+        self, node: Node, parts: _Parts, dependencies: tuple[int, ...], children: list[int]
+    ) -> PlanNode:
+        defaults = self.handlers.get(node.handler) or HandlerDefaults()
+        parts = parts.with_parents([self.nodes[parent].id for parent in dependencies])
+        config = parts.config
+        condition = parts.condition
         uses_input = (
             config.uses_input
             or node.handler == "input"
@@ -270,9 +337,9 @@ class _Compiler:
             queue_timeout_seconds=node.queue_timeout_seconds,
             optional=node.optional,
             fails_with_dependency=node.on_dependency_failure == "fail",
-            is_data=is_data,
+            is_data=node.handler in DATA_HANDLERS,
             fixed_config=None if config.slots else msgspec.json.encode(node.config),
-            needs=needs,
+            needs=parts.needs,
             uses_input=uses_input,
             names_queue=node.queue is not None,
         )
@@ -286,46 +353,109 @@ class _Compiler:
             error.report(f"{node.path}.condition", node.id, self.problems, self.numbers)
             return None
 
-    def _check_ancestors(
-        self, nodes: list[PlanNode], dependencies: graph.Edges, order: list[int]
-    ) -> None:
-        queries = [
-            (i, self.numbers[node_id]) for i, node in enumerate(nodes) for node_id in node.needs
-        ]
-        missing = sorted(graph.missing_ancestors(queries, dependencies, order))
-        reversed_pairs = [(other, number) for number, other in missing]
-        unrelated = set(graph.missing_ancestors(reversed_pairs, dependencies, order))
-        for number, group in groupby(missing, key=itemgetter(0)):
-            node = self.nodes[number]
-            paths = self._reference_paths(nodes[number])
-            for _, other in group:
-                node_id = self.nodes[other].id
-                if other == number:
-                    advice = "its own output; refer to a node that comes before"
-                elif (other, number) in unrelated:
-                    advice = (
-                        f"{quoted(node_id)}, which doesn't come before it;"
-                        f" add {quoted(node_id)} to its dependencies"
-                    )
-                else:
-                    advice = (
-                        f"{quoted(node_id)}, which only runs after it;"
-                        " refer to a node that comes before"
-                    )
-                message = f"{quoted(node.id)} refers to {advice}"
-                self.problems.error("not_an_ancestor", paths[node_id], message, node.id)
+    def _expression(self, node: Node) -> Expression | None:
+        source = node.config.get("expression")
+        variables = node.config.get("variables") or {}
+        if node.handler not in EXPRESSION_HANDLERS or not isinstance(source, str):
+            return None
+        if not isinstance(variables, dict):
+            return None  # a worker refuses it, unless it is a reference to an object
+        try:
+            expression = compile_expression(source, variables, self.numbers, self._aliases_of)
+            if not self.stored and not expression.has_secrets:
+                check_expression(expression, variables)
+        except TemplateError as error:
+            if self.stored:
+                return None  # an older version took it: the node fails when it runs, as it did
+            path = f"{node.path}.config.expression"
+            error.report(path, node.id, self.problems, self.numbers)
+            return Expression(source, "", {}, (), ())
+        return expression
 
-    def _reference_paths(self, node: PlanNode) -> dict[str, str]:
+    def _aliases_of(self, node_id: str) -> Mapping[str, str]:
+        return OUTPUT_ALIASES.get(self.nodes[self.numbers[node_id]].handler, NO_ALIASES)
+
+    def _with_references(
+        self, parts: list[_Parts], stated: graph.Edges, order: list[int]
+    ) -> graph.Edges:
+        """The dependencies with those that follow from references.
+
+        A reference to a node that comes before anyway adds none.
+        """
+        mentions = [
+            (number, self.numbers[node_id])
+            for number, part in enumerate(parts)
+            for node_id in part.mentions
+        ]
+        missing = sorted(graph.missing_ancestors(mentions, stated, order))
+        derived = [pair for pair in missing if self._may_depend(*pair, parts)]
+        if not derived:
+            return stated
+
+        edges = graph.with_edges(stated, derived)
+        new_order = graph.topological_order(edges, graph.children_of(edges))
+        if len(new_order) < len(edges):
+            if not self.stored:
+                self._report_reference_cycles(parts, edges, new_order, frozenset(derived))
+            return stated
+        return graph.with_edges(stated, graph.missing_above(derived, stated, edges, new_order))
+
+    def _may_depend(self, number: int, other: int, parts: list[_Parts]) -> bool:
+        """Whether a reference to a node that doesn't come before may become a dependency."""
+        node = self.nodes[number]
+        node_id = self.nodes[other].id
+        if number == other:
+            advice = "its own output; refer to a node that comes before"
+        elif node.trigger_rule in EARLY_RULES:
+            advice = (
+                f"{quoted(node_id)}, which doesn't come before it; with {node.trigger_rule},"
+                f" name {quoted(node_id)} in depends_on, or a node that comes after it"
+            )
+        else:
+            return True
+        if not self.stored:
+            path = self._reference_paths(node, parts[number])[node_id]
+            message = f"{quoted(node.id)} refers to {advice}"
+            self.problems.error("not_an_ancestor", path, message, node.id)
+        return False
+
+    def _report_reference_cycles(
+        self,
+        parts: list[_Parts],
+        edges: graph.Edges,
+        order: list[int],
+        derived: frozenset[tuple[int, int]],
+    ) -> None:
+        for cycle in graph.find_cycles(edges, order):
+            parents = [cycle[-1], *cycle[:-1]]
+            number, other = next(
+                pair for pair in zip(cycle, parents, strict=True) if pair in derived
+            )
+            node = self.nodes[number]
+            node_id = self.nodes[other].id
+            message = (
+                f"{quoted(node.id)} refers to {quoted(node_id)}, which only runs after it:"
+                f" {self._shown_cycle(cycle)}; refer to a node that comes before"
+            )
+            path = self._reference_paths(node, parts[number])[node_id]
+            self.problems.error("cycle", path, message, node.id)
+
+    def _reference_paths(self, node: Node, parts: _Parts) -> dict[str, str]:
         """Where a node mentions each of the nodes that it needs; the first place of each."""
-        path = self.nodes[self.numbers[node.node_id]].path
+        if node.id in self._paths:
+            return self._paths[node.id]
         paths: dict[str, str] = {}
-        if node.condition:
-            paths = dict.fromkeys(node.condition.references, f"{path}.condition")
-        for slot in reversed(node.config.slots):
-            slot_path = path_to(f"{path}.config", slot.document_path)
+        if parts.condition:
+            paths = dict.fromkeys(parts.condition.references, f"{node.path}.condition")
+        if parts.expression:
+            path = f"{node.path}.config.expression"
+            paths |= dict.fromkeys(parts.expression.nodes, path)
+        for slot in reversed(parts.config.slots):
+            slot_path = path_to(f"{node.path}.config", slot.document_path)
             for piece in slot.text:
                 if isinstance(piece, Reference) and piece.kind == "node":
                     paths[piece.name] = slot_path
+        self._paths[node.id] = paths
         return paths
 
     def _result_nodes(self, children: list[list[int]]) -> tuple[tuple[str, ...], bool]:

@@ -6,8 +6,10 @@ Collected, never raised one by one.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from penstock.spelling import NAME_LENGTH_MAX, nearest_name
 
@@ -24,10 +26,22 @@ class Problem(msgspec.Struct, frozen=True):
     path: str
     message: str
     node_id: str | None = None
+    line: Annotated[
+        int | UnsetType,
+        Meta(description="Where in the text of the document, from 1, if that is known."),
+    ] = UNSET
+    column: int | UnsetType = UNSET
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
         return f"{where}{self.message} [{self.code}]"
+
+    @property
+    def position(self) -> str:
+        """`:12:7`, as it follows a file's name."""
+        if self.line is UNSET:
+            return ""
+        return f":{self.line}" if self.column is UNSET else f":{self.line}:{self.column}"
 
 
 class Problems:

@@ -1,6 +1,6 @@
 """A document to a `Definition`: one name for every spelling, each field checked on its own.
 
-Public documents of this kind come in several dialects; the tables below are the whole list of what
+Public documents of this kind come in several dialects; `document_fields` is the whole list of what
 is accepted.
 """
 
@@ -11,6 +11,16 @@ import json
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from penstock.definition.document_fields import (
+    ATTEMPTS_MAX,
+    DAG_FIELDS,
+    DEFAULTS_FIELDS,
+    ID_CHARACTERS_MAX,
+    MULTIPLIER_MAX,
+    NODE_FIELDS,
+    RETRY_FIELDS,
+    WORKFLOW_FIELDS,
+)
 from penstock.definition.fields import CONTROL_CHARACTER, Reader, kind_of
 from penstock.definition.model import (
     FALLBACK_HANDLERS,
@@ -22,60 +32,7 @@ from penstock.definition.model import (
 )
 from penstock.definition.problems import Problems, path_to, quoted
 
-WORKFLOW_FIELDS = {
-    "name",
-    "description",
-    "timeout_seconds",
-    "timeout",
-    "on_failure",
-    "input_schema",
-    "input",
-    "defaults",
-    "dag",
-    "nodes",
-    "labels",
-    "metadata",
-    "created_by",
-    "version",
-    "retry",
-    "retry_policy",
-    "retry_config",
-}
-NODE_FIELDS = {
-    "id",
-    "handler",
-    "type",
-    "dependencies",
-    "depends_on",
-    "config",
-    "condition",
-    "trigger_rule",
-    "retry",
-    "retry_policy",
-    "retry_config",
-    "timeout_seconds",
-    "timeout",
-    "queue",
-    "queue_timeout_seconds",
-    "optional",
-    "on_dependency_failure",
-    "labels",
-    "metadata",
-    "description",
-    "created_by",
-    "name",
-}
-DAG_FIELDS = {"nodes", "labels", "metadata", "description", "created_by"}
-DEFAULTS_FIELDS = {
-    "retry",
-    "retry_policy",
-    "retry_config",
-    "timeout_seconds",
-    "timeout",
-    "queue",
-    "queue_timeout_seconds",
-}
-RETRY_FIELDS = {
+RETRY_MEANINGS = {
     "max_attempts": "max_attempts",
     "max_retries": "max_retries",
     "initial_delay_seconds": "initial_delay_seconds",
@@ -93,8 +50,6 @@ RETRY_FIELDS = {
 }
 CONSTANT_DELAY = "delay_seconds"
 """The spelling of a delay that doesn't grow, unless a multiplier stands beside it."""
-ID_CHARACTERS_MAX = 256
-MULTIPLIER_MAX = 1000
 PARTS_DEPTH = 3
 """Where nodes stand, in a request too."""
 
@@ -289,8 +244,8 @@ def _retry_fields(reader: Reader) -> dict[str, Any] | None:
 
     values: dict[str, Any] = {}
     spellings: dict[str, str] = {}
-    for field in dict.fromkeys(RETRY_FIELDS.values()):
-        accepted = [name for name, meaning in RETRY_FIELDS.items() if meaning == field]
+    for field in dict.fromkeys(RETRY_MEANINGS.values()):
+        accepted = [name for name, meaning in RETRY_MEANINGS.items() if meaning == field]
         spelling, raw = inner.pick(*accepted)
         if raw is not None:
             values[field] = _retry_value(inner, spelling, field)
@@ -335,9 +290,9 @@ def _retry_value(inner: Reader, spelling: str, field: str) -> Any:
     if field == "jitter_seconds" and isinstance(value, bool):
         return Retry().jitter_seconds if value else 0.0
     if field == "max_attempts":
-        return inner.integer(spelling, minimum=1, maximum=1000)
+        return inner.integer(spelling, minimum=1, maximum=ATTEMPTS_MAX)
     if field == "max_retries":
-        return inner.integer(spelling, minimum=0, maximum=999)
+        return inner.integer(spelling, minimum=0, maximum=ATTEMPTS_MAX - 1)
     if field == "multiplier":
         return inner.number(spelling, minimum=1, maximum=MULTIPLIER_MAX)
     return inner.number(spelling, minimum=0)

@@ -6,7 +6,7 @@ No tags, no dates, no `yes` for true, numbers as in JSON, no duplicate keys.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 from yaml.reader import ReaderError
@@ -75,13 +75,15 @@ def _merge(loader: Any, value: Any, key_node: yaml.Node, already: int) -> dict[s
     if not all(isinstance(base, dict) for base in bases):
         refuse(
             "malformed_yaml",
-            f"not YAML: << needs a mapping or a list of mappings (line {_line(key_node)})",
+            "not YAML: << needs a mapping or a list of mappings",
+            line=_line(key_node),
         )
     loader.merges_left -= already + sum(len(base) for base in bases)
     if loader.merges_left < 0:
         refuse(
             "too_large",
-            f"the document has too many values once every << is merged (line {_line(key_node)})",
+            "the document has too many values once every << is merged",
+            line=_line(key_node),
         )
     merged: dict[str, Any] = {}
     for base in reversed(bases):
@@ -94,13 +96,14 @@ def _key(loader: Any, key_node: yaml.Node) -> str:
     if isinstance(key, dict):
         refuse(
             "malformed_yaml",
-            'not YAML: text that begins with {{ must be in quotes: "{{ node.field }}"'
-            f" (line {_line(key_node)})",
+            'not YAML: text that begins with {{ must be in quotes: "{{ node.field }}"',
+            line=_line(key_node),
         )
     if not isinstance(key, str):
         refuse(
             "key_not_text",
-            f"the key {key!r:.100} must be text; put it in quotes (line {_line(key_node)})",
+            f"the key {key!r:.100} must be text; put it in quotes",
+            line=_line(key_node),
         )
     return key
 
@@ -124,12 +127,13 @@ def parse_yaml(text: str, limits: Limits) -> Any:
         _check_events(text, limits)
         return _load(text, limits)
     except yaml.YAMLError as error:
-        refuse("malformed_yaml", f"not YAML: {_explain(error, text)}")
+        _refuse_malformed(error, text)
     except UnicodeEncodeError as error:
         line = text.count("\n", 0, error.start) + 1
         refuse(
             "lone_surrogate",
-            f"half of a surrogate pair isn't text; write the whole character (line {line})",
+            "half of a surrogate pair isn't text; write the whole character",
+            line=line,
         )
 
 
@@ -150,14 +154,16 @@ def _check_events(text: str, limits: Limits) -> None:
             tag = event.tag.replace(TAG, "!!")
             refuse(
                 "malformed_yaml",
-                f"not YAML as used here: remove the tag {tag:.100} (line {_event_line(event)})",
+                f"not YAML as used here: remove the tag {tag:.100}",
+                line=_event_line(event),
             )
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > limits.max_depth + 1:
                 refuse(
                     "too_deep",
-                    f"nested deeper than {limits.max_depth} levels (line {_event_line(event)})",
+                    f"nested deeper than {limits.max_depth} levels",
+                    line=_event_line(event),
                 )
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
@@ -167,18 +173,24 @@ def _event_line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
-def _explain(error: yaml.YAMLError, text: str) -> str:
+def _refuse_malformed(error: yaml.YAMLError, text: str) -> NoReturn:
     if isinstance(error, ReaderError):
         code = error.character if isinstance(error.character, int) else ord(error.character)
         line = text.count("\n", 0, error.position) + 1
-        return f"the character U+{code:04X} isn't allowed (line {line})"
+        refuse("malformed_yaml", f"not YAML: the character U+{code:04X} isn't allowed", line=line)
 
     mark = getattr(error, "problem_mark", None)
     parts = [getattr(error, "context", None), getattr(error, "problem", None)]
-    message = ", ".join(part for part in parts if part) or str(error)
-    if mark:
-        message += f" (line {mark.line + 1}, column {mark.column + 1}){_hint(mark, text)}"
-    return message
+    message = f"not YAML: {', '.join(part for part in parts if part) or str(error)}"
+    if mark is None:
+        refuse("malformed_yaml", message)
+    refuse(
+        "malformed_yaml",
+        message,
+        line=mark.line + 1,
+        column=mark.column + 1,
+        hint=_hint(mark, text),
+    )
 
 
 def _hint(mark: Any, text: str) -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from penstock.definition.condition import INLINE_LOOP_BYTES, Condition, size_of
+from penstock.definition.cel import INLINE_LOOP_BYTES, size_of
+from penstock.definition.condition import Condition
 from penstock.definition.config import SecretText, put_over
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import Missing

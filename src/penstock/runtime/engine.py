@@ -173,6 +173,7 @@ class Engine:
             self.settings,
             self._defaults,
             self.stores.commit_feed,
+            config_checks=self.registry.config_checks,
             sandbox=self._given_sandbox,
             timing=timing.service,
         )

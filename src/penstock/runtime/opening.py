@@ -83,6 +83,13 @@ def service_over(
     timing: ServiceTiming | None = None,
 ) -> Service:
     """A service in a process that neither decides nor runs handlers."""
-    handlers = handlers_of(settings, registry)
-    plans = PlanCache(stores.cold, handlers)
-    return Service(stores, plans, settings, handlers, stores.commit_feed, timing=timing)
+    known = registry_of(settings, registry)
+    return Service(
+        stores,
+        PlanCache(stores.cold, known.defaults),
+        settings,
+        known.defaults,
+        stores.commit_feed,
+        config_checks=known.config_checks,
+        timing=timing,
+    )

@@ -34,6 +34,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from penstock.config import Settings
+from penstock.definition.handler_configs import ConfigCheck
 from penstock.definition.model import HandlerDefaults
 from penstock.orchestrator.owner import Ended
 from penstock.sandbox import Sandbox, request_sandbox_of
@@ -69,10 +70,14 @@ class Service:
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         commit_feed: CommitFeed | None = None,
         *,
+        config_checks: Callable[[], Mapping[str, ConfigCheck]] = dict,
         sandbox: Sandbox | None = None,
         timing: ServiceTiming | None = None,
     ) -> None:
-        """Without a `commit_feed`, the orchestrator of this process calls `on_commit`."""
+        """Without a `commit_feed`, the orchestrator of this process calls `on_commit`.
+
+        `config_checks` answers how this process can check the configs of its own handlers.
+        """
         timing = timing or ServiceTiming.of(settings)
         self.stores = stores
         self.plans = plans
@@ -88,7 +93,9 @@ class Service:
             )
             subscribed = self.commit_subscription.subscribed
 
-        self.workflows = Workflows(stores, plans, settings, handlers, timing)
+        self.workflows = Workflows(
+            stores, plans, settings, handlers, timing, config_checks=config_checks
+        )
         self.backlog = Backlog(
             stores,
             waiting_tasks_max=settings.waiting_tasks_max,

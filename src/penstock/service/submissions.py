@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from penstock.definition.condition import size_of
+from penstock.definition.cel import size_of
 from penstock.definition.parse import check_values
 from penstock.definition.plan import Plan
 from penstock.definition.problems import Problem, quoted
@@ -181,7 +181,11 @@ class Submissions:
         elif isinstance(workflow, str):
             plan = await self._workflows.resolve(workflow, execution_id)
         else:
-            plan = await self._workflows.plan(dict(workflow), named=start_request.named)
+            plan = await self._workflows.plan(
+                dict(workflow),
+                named=start_request.named,
+                lenient_config=start_request.lenient_config,
+            )
 
         data = await self.check_input(plan, start_request.input, complete=not start_request.waits)
         record = self._record(execution_id, plan, data, start_request.labels)

@@ -16,6 +16,7 @@ from zlib import crc32
 import msgspec
 
 from penstock.config import Settings
+from penstock.definition.handler_configs import ConfigCheck, ConfigRules
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.parse import Limits, check_values
 from penstock.definition.plan import Compiled, Plan, compile_document
@@ -54,28 +55,34 @@ class _CheckedDocument(NamedTuple):
 class Workflows:
     """Workflows, their versions and aliases."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- what it is made of
         self,
         stores: Stores,
         plans: PlanCache,
         settings: Settings,
         handlers: Callable[[], Mapping[str, HandlerDefaults]],
         timing: ServiceTiming,
+        *,
+        config_checks: Callable[[], Mapping[str, ConfigCheck]] = dict,
     ) -> None:
         self._fresh_seconds = timing.definitions_fresh_seconds
         self._cold = stores.cold
         self._now = stores.hot.now
         self._plans = plans
         self._handlers = handlers
+        self._config_checks = config_checks
+        self._uses_mocks = settings.mock_services
+        self._has_models = settings.names_models
         self.limits = Limits(
             settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth
         )
-        self._compiled: dict[tuple[bool, bytes], tuple[Plan, int]] = {}
+        self._compiled: dict[tuple[bool, bool, bytes], tuple[Plan, int]] = {}
         """Plans and sizes of compiled documents.
 
-        The key is whether the document was stored by name, and its hash.
+        The key is whether the document was stored by name, whether its configs were checked
+        leniently, and its hash.
         """
-        self._compiling: dict[tuple[bool, bytes], asyncio.Lock] = {}
+        self._compiling: dict[tuple[bool, bool, bytes], asyncio.Lock] = {}
         """A lock for each document that is being compiled, with the same keys."""
         self._large = asyncio.Lock()
         """Large documents are compiled one after another.
@@ -100,14 +107,22 @@ class Workflows:
         return checked.compiled
 
     async def put(
-        self, document: Any, *, strict: bool = False, allow_unknown_handlers: bool = False
+        self,
+        document: Any,
+        *,
+        strict: bool = False,
+        allow_unknown_handlers: bool = False,
+        lenient_config: bool = False,
     ) -> Put:
         """Check and store a document, so that it can be started by its name.
 
         The same content is the same version.
         """
         checked = await self._check(
-            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+            document,
+            strict=strict,
+            allow_unknown_handlers=allow_unknown_handlers,
+            lenient_config=lenient_config,
         )
         plan = checked.compiled.plan
         now = self._now()
@@ -120,8 +135,17 @@ class Workflows:
         return Put(stored, plan, checked.compiled.warnings, created=stored.created_at == now)
 
     async def _check(
-        self, document: Any, *, strict: bool, allow_unknown_handlers: bool
+        self,
+        document: Any,
+        *,
+        strict: bool = False,
+        allow_unknown_handlers: bool = False,
+        lenient_config: bool = False,
     ) -> _CheckedDocument:
+        config_rules = ConfigRules(
+            self._config_checks(), lenient_config or self._uses_mocks, self._has_models
+        )
+
         def check_now(handlers: Mapping[str, HandlerDefaults]) -> _CheckedDocument:
             compiled = compile_document(
                 document,
@@ -129,6 +153,7 @@ class Workflows:
                 strict=strict,
                 allow_unknown_handlers=allow_unknown_handlers,
                 limits=self.limits,
+                config_rules=config_rules,
             )
             return _CheckedDocument(compiled, self._text(document), content_hash(document))
 
@@ -166,12 +191,12 @@ class Workflows:
             raise InvalidWorkflow([Problem("too_large", "", message)])
         return text
 
-    async def _put_inline(self, document: Any) -> Plan:
+    async def _put_inline(self, document: Any, *, lenient_config: bool) -> Plan:
         """Check and store an inline document, for its executions only.
 
         What is stored under its name doesn't change.
         """
-        checked = await self._check(document, strict=False, allow_unknown_handlers=False)
+        checked = await self._check(document, lenient_config=lenient_config)
         plan = checked.compiled.plan
         stored = await self._cold.definitions.put_inline(
             plan.name, checked.content_hash, checked.text, self._now()
@@ -180,10 +205,13 @@ class Workflows:
         self._plans.put(plan, len(checked.text))
         return plan
 
-    async def plan(self, document: dict[str, Any], *, named: bool = False) -> Plan:
+    async def plan(
+        self, document: dict[str, Any], *, named: bool = False, lenient_config: bool = False
+    ) -> Plan:
         """The plan of a document that is started; that of a known document is cached.
 
-        With `named` the document is stored as by `put`, and `latest` of its name moves.
+        With `named` the document is stored as by `put`, and `latest` of its name moves. With
+        `lenient_config`, faults of configs are no errors.
         """
         try:
             encoded = msgspec.msgpack.encode(document)
@@ -191,14 +219,16 @@ class Workflows:
             check_values(document)  # says where it isn't JSON
             raise
 
-        key = (named, sha256(encoded).digest())
+        key = (named, lenient_config, sha256(encoded).digest())
         if key not in self._compiled:
             # thousands may start a new document at once: it is compiled for the first of them
             lock = self._compiling.setdefault(key, asyncio.Lock())
             try:
                 async with lock:
                     if key not in self._compiled:
-                        plan = await self._store_document(document, named=named)
+                        plan = await self._store_document(
+                            document, named=named, lenient_config=lenient_config
+                        )
                         self._cache(key, plan, len(encoded))
                         return plan
             finally:
@@ -208,13 +238,15 @@ class Workflows:
         plan, _ = self._compiled[key]
         return plan
 
-    async def _store_document(self, document: dict[str, Any], *, named: bool) -> Plan:
+    async def _store_document(
+        self, document: dict[str, Any], *, named: bool, lenient_config: bool
+    ) -> Plan:
         if not named:
-            return await self._put_inline(document)
-        put = await self.put(document)
+            return await self._put_inline(document, lenient_config=lenient_config)
+        put = await self.put(document, lenient_config=lenient_config)
         return put.plan
 
-    def _cache(self, key: tuple[bool, bytes], plan: Plan, size: int) -> None:
+    def _cache(self, key: tuple[bool, bool, bytes], plan: Plan, size: int) -> None:
         compiled = self._compiled
         compiled[key] = (plan, size)
         total_bytes = sum(size for _, size in compiled.values())

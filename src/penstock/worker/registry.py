@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import typing
-from collections.abc import Callable, Iterable, Iterator, KeysView
+from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from penstock.definition.handler_configs import ConfigCheck, ConfigFault
 from penstock.definition.model import BUILT_IN_HANDLERS, HANDLER_ALIASES, HandlerDefaults, Retry
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import SettingsError, Terminal
+from penstock.worker.config_types import config_type_faults, is_config_type
 
 RunsIn = Literal["loop", "thread", "process"]
 BUILT_IN_MODULES = "penstock.worker.handlers."
@@ -48,6 +49,8 @@ class Handler:
         self._takes = _count_positional(function)
         self._config_type: Any = None
         self._prepared = False
+        self.checked_as: Handler = self
+        """The handler whose config its nodes have: another one if this stands in for that."""
 
     @property
     def needs_inputs(self) -> bool:
@@ -55,19 +58,32 @@ class Handler:
 
         Then they are fetched, however large they are.
         """
-        is_built_in = str(getattr(self.function, "__module__", "")).startswith(BUILT_IN_MODULES)
-        return self._takes > 1 and not (is_built_in and self.name in INPUTLESS)
+        return self._takes > 1 and not (self.is_built_in and self.name in INPUTLESS)
+
+    @property
+    def is_built_in(self) -> bool:
+        return str(getattr(self.function, "__module__", "")).startswith(BUILT_IN_MODULES)
+
+    @property
+    def config_type(self) -> Any:
+        """The type that the config is read into; None for plain dictionaries."""
+        if not self._prepared:
+            self._config_type = _config_type(self.function)
+            self._prepared = True
+        return self._config_type if self._takes else None
+
+    def config_faults(self, config: Mapping[str, Any]) -> Iterable[ConfigFault]:
+        """What of a config, as it stands in a document, doesn't fit this handler."""
+        wanted = self.checked_as.config_type
+        return () if wanted is None else config_type_faults(wanted, config)
 
     def arguments(self, config: Any, context: Any) -> tuple[Any, ...]:
         """The handler's arguments.
 
         As many of (config, context) as it takes, config in its own type.
         """
-        if not self._prepared:
-            self._config_type = _config_type(self.function)
-            self._prepared = True
-        if self._config_type is not None and self._takes:
-            config = _convert(config, self._config_type)
+        if self.config_type is not None:
+            config = _convert(config, self.config_type)
         return (config, context)[: self._takes]
 
 
@@ -90,12 +106,7 @@ def _config_type(function: Callable[..., Any]) -> Any:
         return None  # a type that only exists for the type checker
 
     hint = hints.get(names[0]) if names else None
-    is_model = isinstance(hint, type) and (
-        dataclasses.is_dataclass(hint)
-        or issubclass(hint, msgspec.Struct)
-        or hasattr(hint, "model_validate")
-    )
-    return hint if is_model else None
+    return hint if is_config_type(hint) else None
 
 
 def _convert(config: Any, wanted: Any) -> Any:
@@ -142,6 +153,14 @@ class Registry:
     def defaults(self) -> dict[str, HandlerDefaults]:
         """The retries, timeouts and queues that handlers declare, by handler."""
         return {handler.name: handler.defaults for handler in self}
+
+    def config_checks(self) -> dict[str, ConfigCheck]:
+        """How configs are checked, except of built-in handlers."""
+        return {
+            handler.name: handler.config_faults
+            for handler in self
+            if not handler.checked_as.is_built_in
+        }
 
 
 registered = Registry()

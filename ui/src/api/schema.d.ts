@@ -1525,6 +1525,9 @@ export interface components {
             path: string;
             message: string;
             node_id?: string | null;
+            /** @description Where in the text of the document, from 1, if that is known. */
+            line?: number;
+            column?: number;
         };
         /**
          * ProblemDocument

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.definition.handler_configs import INPUT_KEYS, config_keys
 from penstock.definition.schema import lines_of
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
@@ -21,7 +22,7 @@ from penstock.worker.context import Context
 from penstock.worker.handlers.http import bad_config, check_keys, is_number
 from penstock.worker.handlers.transform import TransformHandler
 
-INPUTS = ("inputs", "input", "values", "data")
+INPUTS = tuple(key.name for key in INPUT_KEYS)
 """Keys of a config that may hold the values; without any of them they are the parents' outputs."""
 INPUT_BYTES_MAX = 4 * 1024 * 1024
 NUMBER_CHARACTERS_MAX = 40
@@ -51,7 +52,7 @@ OPERATIONS: dict[str, Callable[[float, float], float]] = {
 
 
 async def aggregate(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    check_keys(config, (*INPUTS, "aggregate_type", "operation"), ctx)
+    check_keys(config, config_keys("penstock.aggregate"), ctx)
 
     values = _values_in(config)
     if values is None:
@@ -78,9 +79,12 @@ class ComputeHandler:
         self._transform = transform
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
-        check_keys(config, ("operation", "a", "b", "expression"), ctx)
+        check_keys(config, config_keys("penstock.compute"), ctx)
         if "expression" in config:
-            return await self._transform({"expression": config["expression"]}, ctx)
+            names = ("expression", "variables")
+            return await self._transform(
+                {name: config[name] for name in names if name in config}, ctx
+            )
 
         missing = [name for name in ("operation", "a", "b") if config.get(name) is None]
         if missing:
@@ -102,7 +106,7 @@ class ValidateHandler:
         self._sandbox = sandbox
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> dict[str, Any]:
-        check_keys(config, (*INPUTS, "schema", "required"), ctx)
+        check_keys(config, config_keys("penstock.validate"), ctx)
         value = _values_in(config)
         if value is None:
             value = _parent_outputs(ctx)

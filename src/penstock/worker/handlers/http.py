@@ -26,6 +26,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from penstock.config import Settings, nearest
+from penstock.definition.handler_configs import METHODS, config_keys
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 from penstock.sandbox import Sandbox, sandbox_of
@@ -36,8 +37,7 @@ from penstock.worker.handlers.http_exchange import Request, Response, failure, r
 if TYPE_CHECKING:
     from penstock.worker.handlers.http_client import HttpClient
 
-KEYS = ("url", "method", "headers", "params", "body", "json", "timeout_seconds", "expect_status")
-METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+KEYS = config_keys("call_external_service")
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # The client frames messages; a document that could do so too could smuggle a second request into
 # the first. `Host` is the URL's: another one would reach a server that nobody has checked, behind

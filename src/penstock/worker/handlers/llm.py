@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from penstock.config import OPENAI_URL, LlmProvider, Settings, key_variable, nearest
+from penstock.definition.handler_configs import config_keys
 from penstock.definition.schema import UNUSABLE, cheap_schema, schema_problems
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Retryable, Terminal
@@ -34,16 +35,7 @@ from penstock.worker.redaction import redact
 if TYPE_CHECKING:
     from penstock.worker.handlers.http_client import HttpClient
 
-KEYS = (
-    "prompt",
-    "messages",
-    "model",
-    "system",
-    "temperature",
-    "max_tokens",
-    "response_schema",
-    "provider",
-)
+KEYS = config_keys("llm_service")
 UNAUTHORIZED = frozenset({401, 403})
 EXCERPT_CHARACTERS = 2000
 KEY_CHARACTERS_MIN = 8

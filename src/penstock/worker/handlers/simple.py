@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from penstock.definition.handler_configs import config_keys
 from penstock.errors import Retryable
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import bad_config, check_keys, is_number
@@ -25,7 +26,7 @@ async def echo(config: dict[str, Any], ctx: Context) -> msgspec.Raw:  # noqa: AR
 
 
 async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
-    check_keys(config, ("seconds",), ctx)
+    check_keys(config, config_keys("sleep"), ctx)
     seconds = config.get("seconds", 0)
     if not is_number(seconds) or seconds < 0:
         raise bad_config(f"seconds is {seconds!r}; allowed: a number, 0 or more")
@@ -36,7 +37,7 @@ async def sleep(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 async def fail(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     """Fail the first `times` attempts, or all of them."""
-    check_keys(config, ("message", "times"), ctx)
+    check_keys(config, config_keys("fail"), ctx)
     times = config.get("times")
     if times is not None and (not is_number(times) or times < 0):
         raise bad_config(f"times is {times!r}; allowed: a number, 0 or more")

@@ -18,7 +18,9 @@ from typing import Any
 
 import msgspec
 
-from penstock.definition.condition import INLINE_BYTES, evaluate_cel, inline_bytes, size_of
+from penstock.definition.cel import INLINE_BYTES, evaluate_cel, inline_bytes, size_of
+from penstock.definition.expression import EXPRESSION_CHARACTERS_MAX, MAPS, is_variable_name
+from penstock.definition.handler_configs import TRANSFORM_TYPES, config_keys
 from penstock.definition.template import Missing
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
@@ -26,51 +28,8 @@ from penstock.sandbox import Job, JobFailed, Overrun, Sandbox, call
 from penstock.worker.context import Context
 from penstock.worker.handlers.http import bad_config, check_keys
 
-EXPRESSION_CHARACTERS_MAX = 20_000
 QUOTED_CHARACTERS_MAX = 200
 FUNCTION = "penstock.worker.handlers.transform:run"
-# Words that CEL reserves, and the two maps; a parent of such a name is found in `nodes`.
-RESERVED = frozenset(
-    {
-        "as",
-        "bool",
-        "break",
-        "bytes",
-        "const",
-        "continue",
-        "double",
-        "duration",
-        "dyn",
-        "else",
-        "false",
-        "for",
-        "function",
-        "if",
-        "import",
-        "in",
-        "inputs",
-        "int",
-        "let",
-        "list",
-        "loop",
-        "map",
-        "namespace",
-        "nodes",
-        "null",
-        "null_type",
-        "package",
-        "return",
-        "string",
-        "timestamp",
-        "true",
-        "type",
-        "uint",
-        "var",
-        "void",
-        "while",
-    }
-)
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class TransformHandler:
@@ -78,7 +37,7 @@ class TransformHandler:
         self._sandbox = sandbox
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
-        check_keys(config, ("value", "expression", "variables", "input", "transform_type"), ctx)
+        check_keys(config, config_keys("transform"), ctx)
         sources = [name for name in ("value", "expression", "input") if name in config]
         if len(sources) > 1:
             raise bad_config("give only one of value, expression and input")
@@ -154,16 +113,12 @@ def _values(
 ) -> dict[str, Any]:
     """The values that the expression can refer to; `named` are the parents that it mentions."""
     inputs = {name: msgspec.json.decode(text) for name, text in named.items()}
-    values = {name: value for name, value in inputs.items() if _is_variable_name(name)}
-    for name in ("inputs", "nodes"):
+    values = {name: value for name, value in inputs.items() if is_variable_name(name)}
+    for name in MAPS:
         if name in expression:
             values[name] = inputs
     values.update(variables)
     return values
-
-
-def _is_variable_name(name: str) -> bool:
-    return name not in RESERVED and _IDENTIFIER.fullmatch(name) is not None
 
 
 def evaluated(expression: str, values: dict[str, Any], parents: Sequence[str]) -> bytes:
@@ -192,7 +147,7 @@ def _read_expression(config: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     if not isinstance(variables, dict):
         raise bad_config('variables must be an object, such as {"limit": 3}')
     for name in variables:
-        if not _is_variable_name(name):
+        if not is_variable_name(name):
             raise bad_config(f"variables: {name[:80]!r} can't be the name of a variable")
     return expression, variables
 
@@ -224,7 +179,7 @@ def _transformed(value: Any, kind: Any) -> Any:
                 return msgspec.json.decode(text)
             except (msgspec.MsgspecError, RecursionError) as error:
                 raise _failed(f"the input isn't JSON: {error}") from None
-    allowed = "uppercase, lowercase, json_parse, json_stringify"
+    allowed = ", ".join(TRANSFORM_TYPES)
     raise bad_config(f"transform_type is {str(kind)[:80]!r}; allowed: {allowed}")
 
 
