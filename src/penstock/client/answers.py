@@ -100,6 +100,8 @@ def _read_problems(items: list[dict[str, Any]]) -> list[Problem]:
             item.get("path") or "",
             item.get("message", ""),
             item.get("node_id"),
+            item.get("line"),
+            item.get("column"),
         )
         for item in items
     ]

@@ -1769,6 +1769,13 @@ export interface components {
             message: string;
             /** Node Id */
             node_id?: string | null;
+            /**
+             * Line
+             * @description Where in the text of the document, from 1, if that is known.
+             */
+            line?: number | null;
+            /** Column */
+            column?: number | null;
         };
         /**
          * ProblemDocument
