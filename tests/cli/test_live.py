@@ -10,6 +10,7 @@ from rich.console import Console
 from penstock.cli.ending import FailedNode
 from penstock.cli.live import LiveScreen
 from penstock.cli.progress import Progress, choose_rows
+from penstock.definition.handler_configs import ConfigRules
 from penstock.definition.plan import compile_document
 from penstock.views.errors import Attempt, Error
 from penstock.views.times import time_text
@@ -22,7 +23,8 @@ class Story:
     """A progress and what happens to it, at times in seconds after the start."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        plan = compile_document(document, allow_unknown_handlers=True).plan
+        rules = ConfigRules(is_lenient=True)
+        plan = compile_document(document, allow_unknown_handlers=True, config_rules=rules).plan
         self.progress = Progress(plan, "0190", START)
         self.happens(0, None, "RUNNING")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from penstock.definition.problems import Problem
 from penstock.errors import (
@@ -88,6 +89,8 @@ def _read_problems(items: list[dict[str, Any]]) -> list[Problem]:
             item.get("path") or "",
             item.get("message", ""),
             item.get("node_id"),
+            item.get("line", UNSET),
+            item.get("column", UNSET),
         )
         for item in items
     ]

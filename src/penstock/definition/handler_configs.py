@@ -32,7 +32,7 @@ KIND_NAMES: dict[Kind, str] = {
 }
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 OPERATORS = ("==", "!=", ">", ">=", "<", "<=", "in", "contains")
-TRANSFORM_TYPES = ("none", "identity", "uppercase", "lowercase", "json_parse", "json_stringify")
+TRANSFORM_TYPES = ("uppercase", "lowercase", "json_parse", "json_stringify", "none", "identity")
 AGGREGATE_TYPES = ("list", "count", "sum", "average", "min", "max", "concat", "merge")
 OPERATIONS = ("add", "subtract", "multiply", "divide", "min", "max")
 
