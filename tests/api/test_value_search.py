@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.runtime.timing import EngineTiming
 from penstock.service import value_search
+from penstock.service.timing import ServiceTiming
 from tests.api.caller import Caller, assert_problem
 from tests.api_server import running_service
 
@@ -88,13 +91,16 @@ def test_a_page_reads_only_so_many_executions_and_says_how_far_it_looked(
     assert [match["execution_id"] for match in second["items"]] == [oldest["execution_id"]]
 
 
-def test_a_page_ends_when_its_time_is_over(api: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(2):
-        api.ended("greeting", input={"name": "Katherine"})
-    monkeypatch.setattr(value_search, "SECONDS_MAX", 0.0)
-    page = api.shown("/search", text="Katherine", in_="output")
-    assert page["items"] == []
-    assert page["searched"] == 0
+def test_a_page_ends_when_its_time_is_over(tmp_path: Path) -> None:
+    timing = EngineTiming(service=ServiceTiming(value_search_seconds=0.0))
+    with running_service(tmp_path, timing=timing) as service:
+        api = Caller(service.address)
+        api.store(GREETING)
+        for _ in range(2):
+            api.ended("greeting", input={"name": "Katherine"})
+        page = api.shown("/search", text="Katherine", in_="output")
+        assert page["items"] == []
+        assert page["searched"] == 0
 
 
 def test_a_large_value_is_not_searched(api: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,7 +79,7 @@ def test_each_of_them_is_a_setting_that_is_shown(tmp_path: Path) -> None:
     assert settings.describe().items() >= CHOSEN.items()
 
 
-@pytest.mark.parametrize("page", ["embedding.md", "deploying.md"])
+@pytest.mark.parametrize("page", ["settings.md", "deploying.md"])
 def test_each_of_them_is_documented_with_its_default(page: str) -> None:
     text = (ROOT / "docs" / page).read_text()
     for name, seconds in DEFAULTS.items():

@@ -69,7 +69,7 @@ def test_a_killed_server_is_waited_for_and_the_run_is_seen_to_its_end(
         {
             "id": f"s{n}",
             "handler": "sleep",
-            "config": {"seconds": 0.3},
+            "config": {"seconds": 0.8},
             "dependencies": [f"s{n - 1}"] if n else [],
         }
         for n in range(STEPS)

@@ -110,7 +110,7 @@ class Service:
         self.retries = Retries(stores, plans, self.submissions)
         self.dead_letters = DeadLetters(stores, self.retries)
         self.failures = Failures(stores.cold.dead_letters)
-        self.value_search = ValueSearch(stores)
+        self.value_search = ValueSearch(stores, timing)
         self.live_events = LiveEvents(stores.cold.executions, subscribed=subscribed)
         self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)
         self.keys = Keys(stores.cold.api_keys)

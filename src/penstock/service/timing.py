@@ -26,6 +26,8 @@ class ServiceTiming:
     """The pause between two reads of an execution whose end was seen."""
     end_missed_seconds: float = 1.0
     """The pause between two reads of an execution whose end may have been missed."""
+    value_search_seconds: float = 2.0
+    """How long one page of a search in inputs and outputs may take."""
     subscription_pause_seconds: float = 0.25
     """The pause before the next try, when the subscription to commits has broken off."""
     subscription_linger_seconds: float = 2.0

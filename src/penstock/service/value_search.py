@@ -1,7 +1,7 @@
 """The search for a text in the inputs or outputs of executions.
 
 Executions are read from the newest on. One page reads at most `INPUTS_MAX` inputs, or the outputs
-of at most `OUTPUTS_MAX` executions, and for at most `SECONDS_MAX` seconds; the cursor continues
+of at most `OUTPUTS_MAX` executions, and takes `value_search_seconds` at most; the cursor continues
 after the last one that was read. So a page costs the same on a store of any size.
 """
 
@@ -14,6 +14,7 @@ import msgspec
 from msgspec import structs
 
 from penstock.engine.events import Blob
+from penstock.service.timing import ServiceTiming
 from penstock.stores.base import Stores
 from penstock.stores.blobs import fetch_outputs
 from penstock.stores.matching import lowered
@@ -24,7 +25,6 @@ Place = Literal["input", "output"]
 INPUTS_MAX = 2_000
 OUTPUTS_MAX = 300
 BATCH = 100
-SECONDS_MAX = 2.0
 VALUE_BYTES_MAX = 1024 * 1024
 """Larger values aren't searched: each would have to be read from the blob store."""
 EXCERPT_CHARACTERS = 60
@@ -53,14 +53,15 @@ class ValuePage(NamedTuple):
 class ValueSearch:
     """Searches inputs and outputs of executions."""
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: Stores, timing: ServiceTiming) -> None:
         self._stores = stores
+        self._seconds_max = timing.value_search_seconds
 
     async def page(self, place: Place, text: str, search: Search, limit: int) -> ValuePage:
         """A page of matches, the newest first; `search` says which executions are read."""
         wanted = lowered(text)
         scanned_max = INPUTS_MAX if place == "input" else OUTPUTS_MAX
-        deadline = time.monotonic() + SECONDS_MAX
+        deadline = time.monotonic() + self._seconds_max
         matches: list[ValueMatch] = []
         searched = 0
         last: ExecutionRow | None = None
