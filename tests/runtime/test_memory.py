@@ -33,5 +33,5 @@ def test_what_was_freed_is_given_back() -> None:
     subprocess.run([sys.executable, "-c", GROW_AND_FREE], check=True)
 
 
-def test_every_role_gives_memory_back() -> None:
+def test_a_worker_gives_memory_back() -> None:
     assert [service.name for service in worker_services()] == ["memory trimming"]

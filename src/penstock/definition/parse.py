@@ -103,8 +103,8 @@ def refuse(
 ) -> NoReturn:
     """`line` and `column`: where in the text; the message says it too, before the hint."""
     if line is not None:
-        place = f"line {line}" if column is None else f"line {line}, column {column}"
-        message = f"{message} ({place})"
+        position = f"line {line}" if column is None else f"line {line}, column {column}"
+        message = f"{message} ({position})"
     message += hint
     problem = Problem(
         code,
