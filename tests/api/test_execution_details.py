@@ -40,15 +40,26 @@ def logged(api: Caller, execution_id: str, **query: Any) -> list[tuple[str, int,
     ]
 
 
+@pytest.fixture
+def paid(shop: Shop) -> Iterator[None]:
+    """Payments succeed: a failed one stops the nodes that run beside it, maybe before they log."""
+    shop.broken = False
+    yield
+    shop.broken = True
+
+
+@pytest.mark.usefixtures("paid")
 def test_all_logs_come_in_the_order_in_which_nodes_began(api: Caller) -> None:
     execution_id = api.ended(ORDER, input={"amount": 7})["execution_id"]
     logs = logged(api, execution_id)
-    assert {node_id for node_id, _, _ in logs} == {"cart", "stock", "pay"}
+    assert {node_id for node_id, _, _ in logs} == {"cart", "stock", "pay", "ship"}
     assert logs[0][0] == "cart"
+    assert logs[-1][0] == "ship"
     assert logs[0][2].endswith("cart begins")
     assert logged(api, execution_id, limit=1) == logs
 
 
+@pytest.mark.usefixtures("paid")
 def test_a_page_of_logs_ends_after_so_many_bytes(
     api: Caller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -57,7 +68,7 @@ def test_a_page_of_logs_ends_after_so_many_bytes(
     page = api.shown(f"/executions/{execution_id}/logs")
     assert len(page["items"]) == 1
     assert page["next_cursor"] is not None
-    assert len(logged(api, execution_id)) == 3
+    assert len(logged(api, execution_id)) == 4
 
 
 def test_the_log_of_a_running_attempt_is_there_and_marked(
