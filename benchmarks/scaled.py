@@ -77,7 +77,7 @@ class Bench:
         Asked for a few at a time: asking for all of them again and again would be a good part of
         what PostgreSQL does.
         """
-        running = "SELECT count(*) FROM executions WHERE id = ANY(%s) AND phase = 'started'"
+        running = "SELECT count(*) FROM executions WHERE id = ANY(%s) AND ended_at IS NULL"
         end = time.monotonic() + PATIENCE_SECONDS
         for first in range(0, len(ids), ASKED_AT_ONCE):
             while (await self._rows(running, ids[first : first + ASKED_AT_ONCE]))[0][0]:
