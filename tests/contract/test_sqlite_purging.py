@@ -196,5 +196,7 @@ def test_what_is_no_store_of_ours_is_left_alone(tmp_path):
     with closing(sqlite3.connect(tmp_path / "new.db")) as connection, connection:
         connection.execute("CREATE TABLE meta (key TEXT, value TEXT)")
         connection.execute("INSERT INTO meta VALUES ('schema', '99')")
+    before = (tmp_path / "new.db").read_bytes()
     with pytest.raises(SchemaMismatch, match="schema 99"):
         purge(tmp_path / "new.db", 1.0)
+    assert (tmp_path / "new.db").read_bytes() == before, "the other program's file was changed"
