@@ -176,6 +176,11 @@ BAD_NODES: list[dict[str, Any]] = [
     {"id": "a", "handler": "decision", "config": {"value_a": 1, "operator": "=="}},
     {"id": "a", "handler": "llm", "config": {"model": "m"}},
     {"id": "a", "handler": "llm", "config": {"model": "m", "prompt": "x", "temperature": "hot"}},
+    {"id": "a", "handler": "llm", "config": {"model": "m", "prompt": "x", "top_p": 1}},
+    {"id": "a", "handler": "llm", "config": {"model": "m", "prompt": "x", "repairs": 0.5}},
+    {"id": "a", "handler": "llm", "config": {"model": "m", "prompt": "x", "repairs": 6}},
+    {"id": "a", "handler": "llm", "config": {"model": "m", "prompt": "x", "extra": {"n": 2}}},
+    {"id": "a", "handler": "llm", "config": {"model": "m", "prompt": "x", "tools": {}}},
     {"id": "a", "handler": "sleep", "config": {"seconds": -1}},
     {"id": "a", "handler": "transform", "config": {"expression": 5}},
 ]

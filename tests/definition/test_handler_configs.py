@@ -69,6 +69,69 @@ KNOWN_MISTAKES = [
         [("missing_config", "", 'llm_service needs "prompt" or "messages" in its config')],
     ),
     (
+        "llm",
+        {"model": "m", "prompt": "hi", "top_p": 1},
+        [
+            (
+                "unknown_config",
+                ".top_p",
+                (
+                    "llm_service has no key 'top_p' in its config; "
+                    'parameters that only the model knows go into "extra"'
+                ),
+            )
+        ],
+    ),
+    (
+        "llm",
+        {"model": "m", "prompt": "hi", "extra": {"n": 2}, "repairs": 9, "tool_choice": "auto"},
+        [
+            ("bad_config", ".repairs", '"repairs" must be at most 5, not 9'),
+            ("bad_config", ".extra.n", '"extra" can\'t have "n": one answer is read'),
+            (
+                "bad_config",
+                ".tool_choice",
+                'llm_service takes "tool_choice" only with "tools" in its config',
+            ),
+        ],
+    ),
+    (
+        "llm",
+        {
+            "model": "m",
+            "messages": [
+                {"content": "Hello"},
+                {"role": "user", "content": [{"type": "image_url", "image_url": "file:///a.png"}]},
+            ],
+            "tools": [{"type": "function", "function": {"name": "a b", "parameters": []}}],
+        },
+        [
+            (
+                "bad_config",
+                ".messages[0]",
+                'a message needs a "role": system, user, assistant or tool',
+            ),
+            (
+                "bad_config",
+                ".messages[1].content[0].image_url",
+                (
+                    "an image needs an http or https address, or data:image/…;base64,…, "
+                    'not "file:///a.png"'
+                ),
+            ),
+            (
+                "bad_config",
+                ".tools[0].function.name",
+                '"name" of a tool must be up to 64 letters, digits, _ and -, not "a b"',
+            ),
+            (
+                "bad_config",
+                ".tools[0].function.parameters",
+                '"parameters" must be a JSON Schema, an object, not a list',
+            ),
+        ],
+    ),
+    (
         "decision",
         {"value_a": 1, "operator": "=>", "value_b": 2},
         [
@@ -146,6 +209,26 @@ def test_a_stored_document_still_compiles(name: str, config: dict[str, Any], exp
     [
         ("http_request", {"url": "{{ input.url }}", "method": "get", "headers": "{{ input.h }}"}),
         ("http_request", {"url": "x", "expect_status": [200, 404], "params": None}),
+        (
+            "llm",
+            {
+                "model": "m",
+                "messages": [
+                    "{{ input.first }}",
+                    {"role": "{{ input.role }}", "content": "{{ input.text }}"},
+                    {"role": "user", "content": ["{{ input.part }}"]},
+                    {
+                        "role": "user",
+                        "content": [{"type": "image_url", "image_url": "{{ input.url }}"}],
+                    },
+                    {"role": "assistant", "tool_calls": "{{ input.calls }}"},
+                ],
+                "tools": ["{{ input.tool }}"],
+                "tool_choice": "{{ input.choice }}",
+                "extra": {"top_p": "{{ input.top_p }}"},
+                "repairs": "{{ input.repairs }}",
+            },
+        ),
         ("decision", {"value_a": None, "operator": "{{ input.op }}", "value_b": None}),
         ("transform", {}),
         ("transform", {"input": 1, "transform_type": "uppercase"}),

@@ -128,4 +128,10 @@ def _kind(kind: Kind, key: ConfigKey) -> Schema:
         schema["minimum"] = key.minimum
     if kind == "number" and key.above is not None:
         schema["exclusiveMinimum"] = key.above
+    if kind == "number" and key.maximum is not None:
+        schema["maximum"] = key.maximum
+    if kind == "number" and key.is_whole:
+        schema["type"] = "integer"
+    if kind == "object" and key.refused_names:
+        schema["propertyNames"] = {"not": {"enum": list(key.refused_names)}}
     return schema

@@ -13,7 +13,13 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from penstock.definition.fields import excerpt_of, kind_of
+from penstock.definition.fields import excerpt_of, has_reference, kind_of
+from penstock.definition.llm_messages import (
+    IsUnknown,
+    ValueFault,
+    message_faults,
+    tool_faults,
+)
 
 Kind: TypeAlias = Literal["text", "number", "object", "list", "any"]
 KINDS: dict[Kind, tuple[type, ...]] = {
@@ -35,6 +41,16 @@ OPERATORS = ("==", "!=", ">", ">=", "<", "<=", "in", "contains")
 TRANSFORM_TYPES = ("uppercase", "lowercase", "json_parse", "json_stringify", "none", "identity")
 AGGREGATE_TYPES = ("list", "count", "sum", "average", "min", "max", "concat", "merge")
 OPERATIONS = ("add", "subtract", "multiply", "divide", "min", "max")
+REPAIRS_MAX = 5
+NOT_EXTRA = {
+    **dict.fromkeys(
+        ("messages", "model", "temperature", "max_tokens", "tools", "tool_choice"),
+        "the config has a key for it",
+    ),
+    "stream": "the answer is read as a whole",
+    "n": "one answer is read",
+}
+"""Parameters of a chat completion that `extra` may not have, and why."""
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
@@ -47,9 +63,29 @@ class ConfigKey(msgspec.Struct, frozen=True):
     """Choices may be written in small letters too."""
     minimum: float | None = None
     above: float | None = None
+    maximum: float | None = None
+    is_whole: bool = False
+    refused_names: Mapping[str, str] = {}
+    """Names that an object may not have, and why."""
+    inner_faults: Callable[[Any, IsUnknown], Iterable[ValueFault]] | None = None
+    """What is wrong inside a value of the right kind."""
 
-    def fault(self, value: Any) -> str | None:
-        """What is wrong with a literal value."""
+    def faults(self, value: Any, is_unknown: IsUnknown = has_reference) -> Iterator[ValueFault]:
+        """What is wrong with a value, and where in it."""
+        if is_unknown(value):
+            return
+        fault = self._fault(value)
+        if fault is not None:
+            yield (), f'"{self.name}" {fault}'
+            return
+        if isinstance(value, Mapping):
+            for name in value.keys() & self.refused_names.keys():
+                reason = self.refused_names[name]
+                yield (name,), f'"{self.name}" can\'t have "{name}": {reason}'
+        if self.inner_faults is not None:
+            yield from self.inner_faults(value, is_unknown)
+
+    def _fault(self, value: Any) -> str | None:
         is_allowed = any(isinstance(value, KINDS[kind]) for kind in self.kinds)
         if not is_allowed or (isinstance(value, bool) and "any" not in self.kinds):
             allowed = " or ".join(KIND_NAMES[kind] for kind in self.kinds)
@@ -67,6 +103,10 @@ class ConfigKey(msgspec.Struct, frozen=True):
             return f"must be above {self.above:g}, not {excerpt_of(value)}"
         if self.minimum is not None and not value >= self.minimum:
             return f"must be at least {self.minimum:g}, not {excerpt_of(value)}"
+        if self.maximum is not None and not value <= self.maximum:
+            return f"must be at most {self.maximum:g}, not {excerpt_of(value)}"
+        if self.is_whole and value != int(value):
+            return f"must be a whole number, not {excerpt_of(value)}"
         return None
 
 
@@ -75,8 +115,12 @@ class HandlerConfig(msgspec.Struct, frozen=True):
     one_of: tuple[tuple[str, ...], ...] = ()
     """Of each group exactly one key must be there."""
     at_most_one_of: tuple[tuple[str, ...], ...] = ()
+    requires: tuple[tuple[str, str], ...] = ()
+    """Keys that have no meaning without another one."""
     is_open: bool = False
     """Any other keys are allowed."""
+    hint: str = ""
+    """What to do with a key that isn't like any of these."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,15 +175,47 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     "llm_service": HandlerConfig(
         (
             ConfigKey("prompt", "What the user says."),
-            ConfigKey("messages", "The messages, instead of a prompt.", ("list",)),
+            ConfigKey(
+                "messages",
+                "The messages, instead of a prompt.",
+                ("list",),
+                inner_faults=message_faults,
+            ),
             ConfigKey("model", "The name of the model.", ("text",), required=True),
             ConfigKey("system", "The system message.", ("text",)),
             ConfigKey("temperature", "Passed to the model.", ("number",)),
             ConfigKey("max_tokens", "Passed to the model.", ("number",)),
             ConfigKey("response_schema", "A JSON Schema that the reply must fit."),
+            ConfigKey(
+                "repairs",
+                "How often a reply that doesn't fit is sent back to the model. Default: 1.",
+                ("number",),
+                minimum=0,
+                maximum=REPAIRS_MAX,
+                is_whole=True,
+            ),
+            ConfigKey(
+                "tools",
+                "The functions that the model may call.",
+                ("list",),
+                inner_faults=tool_faults,
+            ),
+            ConfigKey(
+                "tool_choice",
+                "auto, none, required, or the name of a tool that must be called.",
+                ("text", "object"),
+            ),
+            ConfigKey(
+                "extra",
+                "Other parameters of the request, sent as they are; null takes one out.",
+                ("object",),
+                refused_names=NOT_EXTRA,
+            ),
             ConfigKey("provider", "The name of a provider in the settings.", ("text",)),
         ),
         one_of=(("prompt", "messages"),),
+        requires=(("tool_choice", "tools"),),
+        hint='; parameters that only the model knows go into "extra"',
     ),
     "transform": HandlerConfig(
         (
@@ -209,6 +285,8 @@ class ConfigFault(msgspec.Struct, frozen=True):
     """The key that isn't known."""
     names: tuple[str, ...] = ()
     """Keys that may have been meant."""
+    hint: str = ""
+    """What to do if none of them was."""
 
 
 ConfigCheck: TypeAlias = Callable[[Mapping[str, Any]], Iterable[ConfigFault]]
@@ -243,16 +321,16 @@ def _faults(
         for name in config:
             if name not in shape.names:
                 message = f"{handler} has no key {name[:80]!r} in its config"
-                yield ConfigFault("unknown_config", (name,), message, name, shape.names)
+                yield ConfigFault("unknown_config", (name,), message, name, shape.names, shape.hint)
     for key in shape.keys:
         is_optional = key.name == "model" and rules.has_models
         if key.required and not is_optional and _is_missing(key, config):
             message = f'{handler} needs "{key.name}" in its config'
             yield ConfigFault("missing_config", (), message)
         value = config.get(key.name)
-        fault = None if value is None or has_reference(value) else key.fault(value)
-        if fault is not None:
-            yield ConfigFault("bad_config", (key.name,), f'"{key.name}" {fault}')
+        if value is not None:
+            for path, message in key.faults(value):
+                yield ConfigFault("bad_config", (key.name, *path), message)
     yield from _group_faults(handler, shape, config)
 
 
@@ -273,8 +351,7 @@ def _group_faults(
             yield ConfigFault("bad_config", (present[1],), message)
         elif not present and group in shape.one_of:
             yield ConfigFault("missing_config", (), f"{handler} needs {listed} in its config")
-
-
-def has_reference(value: Any) -> bool:
-    """Whether the value is a text with `{{ … }}`, of which nothing is known before it runs."""
-    return isinstance(value, str) and "{{" in value
+    for name, needed in shape.requires:
+        if config.get(name) is not None and config.get(needed) is None:
+            message = f'{handler} takes "{name}" only with "{needed}" in its config'
+            yield ConfigFault("bad_config", (name,), message)

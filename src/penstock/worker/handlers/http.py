@@ -168,16 +168,20 @@ def bad_config(message: str) -> Terminal:
     return Terminal(message, category=ErrorCategory.CONFIG)
 
 
-def check_keys(config: Mapping[str, Any], keys: tuple[str, ...], ctx: Context) -> None:
+def check_keys(
+    config: Mapping[str, Any], keys: tuple[str, ...], ctx: Context, hint: str = ""
+) -> None:
     """Raise an error for a key that the handler doesn't know.
 
-    In a lenient attempt it is a warning in the attempt's log.
+    `hint` says what to do with a key that isn't like any that it knows. In a lenient attempt the
+    error is a warning in the attempt's log.
     """
     unknown = sorted(config.keys() - set(keys))
     if not unknown:
         return
     name = unknown[0][:80]
-    message = f"the config has no key '{name}'{nearest(name, keys)} (known: {', '.join(keys)})"
+    near = nearest(name, keys)
+    message = f"the config has no key '{name}'{near or hint} (known: {', '.join(keys)})"
     if not ctx.lenient_config:
         raise bad_config(message)
     and_more = f", and {len(unknown) - 1} more are unknown" if len(unknown) > 1 else ""
