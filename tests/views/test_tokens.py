@@ -89,6 +89,14 @@ def test_attempts_with_a_wrong_answer_count() -> None:
     assert tokens_in(trial) == Tokens(prompt=17, completion=8, total=25)
 
 
+def test_nodes_that_were_added_count() -> None:
+    trial = Trial(llm("a"), node("b"))
+    trial.add(ev.AddedNode("a[1]", "a"))
+    trial.succeed("a", usage(10, 5))
+    trial.succeed("a[1]", usage(2, 1))
+    assert tokens_in(trial) == Tokens(prompt=12, completion=6, total=18)
+
+
 def test_reused_outputs_do_not_count_again() -> None:
     trial = Trial(llm("a"), llm("b", "a"), reused={"a": msgspec.json.encode(usage(10, 5))})
     trial.succeed("b", usage(2, 1))

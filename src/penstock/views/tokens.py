@@ -45,14 +45,17 @@ def tokens_of(
     Of the built-in handlers only `llm_service` counts: others only pass on what they were given.
     Reused outputs don't count: an earlier execution has paid for them. Failed attempts do.
     """
+    handlers = {node.node_id: node.handler for node in plan.nodes}
+    for added in record.added:
+        handlers[added.node_id] = handlers[added.like]
     tokens: Tokens | None = None
-    for node in [*plan.nodes, *record.added]:
-        if node.handler != LLM_HANDLER and node.handler in BUILT_IN_HANDLERS:
+    for node_id, handler in handlers.items():
+        if handler != LLM_HANDLER and handler in BUILT_IN_HANDLERS:
             continue
-        run = runs.get(node.node_id)
+        run = runs.get(node_id)
         if run is None or run.reason == Reason.REUSED:
             continue
-        for usage in _reports(run, outputs.get(node.node_id)):
+        for usage in _reports(run, outputs.get(node_id)):
             reported = _tokens_in(usage)
             if reported is not None:
                 tokens = reported if tokens is None else _sum(tokens, reported)
@@ -88,8 +91,9 @@ def _count(usage: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     """The first of the names that has a number."""
     for name in names:
         value = usage.get(name)
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if is_number and math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        if math.isfinite(value):
             return int(value)
     return None
 
