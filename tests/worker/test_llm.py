@@ -303,14 +303,14 @@ class TestResponseSchema:
     )
     def test_that_cannot_be_used_is_refused_before_anything_is_sent(self, schema, connections):
         text = refused({**ASK, "response_schema": schema})
-        assert text.startswith("response_schema isn't a usable JSON schema: ")
+        assert text.startswith('"response_schema" isn\'t a usable JSON Schema: ')
         assert connections == []
 
     def test_matches_patterns_in_linear_time(self):
         schema = {"type": "string", "pattern": "^(a+)+$"}
         failed(Retryable, reply(json.dumps("a" * 50_000 + "b")), {**ASK, "response_schema": schema})
         text = refused({**ASK, "response_schema": {"pattern": "(?=a)b"}})
-        assert text == 'response_schema isn\'t a usable JSON schema: "(?=a)b" is not a "regex"'
+        assert text == '"response_schema" isn\'t a usable JSON Schema: "(?=a)b" is not a "regex"'
 
 
 class TestRepairs:
@@ -533,7 +533,7 @@ class TestTools:
                     ]
                 },
                 (
-                    "the parameters of the tool 'a' aren't a usable JSON schema: "
+                    'tools[0].function.parameters: "parameters" isn\'t a usable JSON Schema: '
                     "\"bogus\" is not valid under any of the schemas listed in the 'anyOf' keyword"
                 ),
             ),

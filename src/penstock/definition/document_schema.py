@@ -124,6 +124,8 @@ def _kind(kind: Kind, key: ConfigKey) -> Schema:
     if key.choices:
         lower = [choice.lower() for choice in key.choices] if key.any_case else []
         schema["enum"] = [*key.choices, *(name for name in lower if name not in key.choices)]
+    if kind == "text" and key.pattern:
+        schema["pattern"] = key.pattern
     if kind == "number" and key.minimum is not None:
         schema["minimum"] = key.minimum
     if kind == "number" and key.above is not None:

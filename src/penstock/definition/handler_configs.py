@@ -8,17 +8,22 @@ Values with references are judged by the worker, which knows them.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
 from penstock.definition.fields import excerpt_of, has_reference, kind_of
-from penstock.definition.llm_messages import (
+from penstock.definition.llm_messages import message_faults, tool_faults
+from penstock.definition.value_faults import (
     IsUnknown,
     ValueFault,
-    message_faults,
-    tool_faults,
+    header_faults,
+    operand_faults,
+    parameter_faults,
+    schema_faults,
+    status_faults,
 )
 
 Kind: TypeAlias = Literal["text", "number", "object", "list", "any"]
@@ -68,7 +73,11 @@ class ConfigKey(msgspec.Struct, frozen=True):
     refused_names: Mapping[str, str] = {}
     """Names that an object may not have, and why."""
     inner_faults: Callable[[Any, IsUnknown], Iterable[ValueFault]] | None = None
-    """What is wrong inside a value of the right kind."""
+    """What else is wrong with a value of the right kind, and where inside it."""
+    pattern: str = ""
+    """How a text must begin, as a regular expression that JSON Schema has too."""
+    pattern_name: str = ""
+    """The pattern in words."""
 
     def faults(self, value: Any, is_unknown: IsUnknown = has_reference) -> Iterator[ValueFault]:
         """What is wrong with a value, and where in it."""
@@ -83,7 +92,8 @@ class ConfigKey(msgspec.Struct, frozen=True):
                 reason = self.refused_names[name]
                 yield (name,), f'"{self.name}" can\'t have "{name}": {reason}'
         if self.inner_faults is not None:
-            yield from self.inner_faults(value, is_unknown)
+            for path, message in self.inner_faults(value, is_unknown):
+                yield path, message if path else f'"{self.name}" {message}'
 
     def _fault(self, value: Any) -> str | None:
         is_allowed = any(isinstance(value, KINDS[kind]) for kind in self.kinds)
@@ -92,6 +102,8 @@ class ConfigKey(msgspec.Struct, frozen=True):
             return f"must be {allowed}, not {kind_of(value)}"
         if self.choices and (value.upper() if self.any_case else value) not in self.choices:
             return f"must be one of {', '.join(self.choices)}, not {excerpt_of(value)}"
+        if self.pattern and isinstance(value, str) and not re.match(self.pattern, value):
+            return f"must be {self.pattern_name}, not {excerpt_of(value)}"
         if isinstance(value, (int, float)) and "number" in self.kinds:
             return self._number_fault(value)
         return None
@@ -149,7 +161,14 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     ),
     "call_external_service": HandlerConfig(
         (
-            ConfigKey("url", "The address, http or https.", ("text",), required=True),
+            ConfigKey(
+                "url",
+                "The address, http or https.",
+                ("text",),
+                required=True,
+                pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^/]",
+                pattern_name="an address that begins with http:// or https://",
+            ),
             ConfigKey(
                 "method",
                 "The HTTP method. Default: POST with a body, otherwise GET.",
@@ -157,17 +176,26 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
                 choices=METHODS,
                 any_case=True,
             ),
-            ConfigKey("headers", "Headers; those with null are left out.", ("object",)),
+            ConfigKey(
+                "headers",
+                "Headers; those with null are left out.",
+                ("object",),
+                inner_faults=header_faults,
+            ),
             ConfigKey(
                 "params",
                 "The query string; null is left out, a list repeats the name.",
                 ("object",),
+                inner_faults=parameter_faults,
             ),
             ConfigKey("body", "Text, or an object that is sent as JSON or as a form."),
             ConfigKey("json", "Any JSON value, sent as the body."),
             ConfigKey("timeout_seconds", "How long the call may take.", ("number",), above=0),
             ConfigKey(
-                "expect_status", "A status, or a list of them, that is success.", ("number", "list")
+                "expect_status",
+                "A status, or a list of them, that is success.",
+                ("number", "list"),
+                inner_faults=status_faults,
             ),
         ),
         at_most_one_of=(("body", "json"),),
@@ -185,7 +213,11 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
             ConfigKey("system", "The system message.", ("text",)),
             ConfigKey("temperature", "Passed to the model.", ("number",)),
             ConfigKey("max_tokens", "Passed to the model.", ("number",)),
-            ConfigKey("response_schema", "A JSON Schema that the reply must fit."),
+            ConfigKey(
+                "response_schema",
+                "A JSON Schema that the reply must fit.",
+                inner_faults=schema_faults,
+            ),
             ConfigKey(
                 "repairs",
                 "How often a reply that doesn't fit is sent back to the model. Default: 1.",
@@ -227,6 +259,7 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
             ),
         ),
         at_most_one_of=(("value", "expression", "input"),),
+        requires=(("transform_type", "input"),),
     ),
     "sleep": HandlerConfig(
         (ConfigKey("seconds", "How long to wait. Default: 0.", ("number",), minimum=0),)
@@ -254,16 +287,19 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     "penstock.compute": HandlerConfig(
         (
             ConfigKey("operation", "What to compute.", ("text",), choices=OPERATIONS),
-            ConfigKey("a", "The first number."),
-            ConfigKey("b", "The second number."),
+            ConfigKey("a", "The first number.", inner_faults=operand_faults),
+            ConfigKey("b", "The second number.", inner_faults=operand_faults),
             *EXPRESSION_KEYS,
         ),
         one_of=(("operation", "expression"),),
+        requires=(("operation", "a"), ("operation", "b")),
     ),
     "penstock.validate": HandlerConfig(
         (
             *INPUT_KEYS,
-            ConfigKey("schema", "A JSON Schema that the values should fit."),
+            ConfigKey(
+                "schema", "A JSON Schema that the values should fit.", inner_faults=schema_faults
+            ),
             ConfigKey("required", "Names that must be there.", ("list",)),
         )
     ),
@@ -352,6 +388,6 @@ def _group_faults(
         elif not present and group in shape.one_of:
             yield ConfigFault("missing_config", (), f"{handler} needs {listed} in its config")
     for name, needed in shape.requires:
-        if config.get(name) is not None and config.get(needed) is None:
+        if config.get(name) is not None and needed not in config:
             message = f'{handler} takes "{name}" only with "{needed}" in its config'
             yield ConfigFault("bad_config", (name,), message)

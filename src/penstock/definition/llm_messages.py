@@ -7,15 +7,11 @@ references in them, of which nothing is known; the worker checks them again with
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from penstock.definition.fields import excerpt_of, kind_of
-
-ValueFault: TypeAlias = tuple[tuple[str | int, ...], str]
-"""Where in a value, and what is wrong there."""
-IsUnknown: TypeAlias = Callable[[Any], bool]
-"""Whether nothing is known of a value yet, because it is a reference."""
+from penstock.definition.value_faults import IsUnknown, ValueFault, schema_faults
 
 IMAGE_URL = re.compile(r"https?://|data:image/[a-z0-9.+-]+;base64,", re.IGNORECASE)
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -24,7 +20,7 @@ FUNCTION_FORM = '{"type": "function", "function": {"name": â€¦, "parameters": â€
 
 def message_faults(messages: list[Any], is_unknown: IsUnknown) -> Iterator[ValueFault]:
     if not messages:
-        yield (), '"messages" is empty'
+        yield (), "is empty"
     for number, message in enumerate(messages):
         if not is_unknown(message):
             for path, text in _message_faults(message, is_unknown):
@@ -108,6 +104,9 @@ def _function_faults(function: Any, is_unknown: IsUnknown) -> Iterator[ValueFaul
     if not isinstance(parameters, Mapping):
         text = f'"parameters" must be a JSON Schema, an object, not {kind_of(parameters)}'
         yield ("function", "parameters"), text
+        return
+    for _, text in schema_faults(parameters, is_unknown):
+        yield ("function", "parameters"), f'"parameters" {text}'
 
 
 def function_name(tool: Mapping[str, Any]) -> str:

@@ -103,10 +103,10 @@ class LlmHandler:
         """Check the schemas before the model is called: a call costs money."""
         expected = call.expected
         if expected.schema is not None:
-            await self._check_schema("response_schema isn't", expected.schema, ctx)
+            await self._check_schema('"response_schema"', expected.schema, ctx)
         for name, schema in expected.tools.items():
             if schema is not None:
-                await self._check_schema(f"the parameters of the tool {name!r} aren't", schema, ctx)
+                await self._check_schema(f'"parameters" of the tool {name!r}', schema, ctx)
 
     async def _check_schema(self, subject: str, schema: bytes, ctx: Context) -> None:
         problems = await schema_problems_in(
@@ -115,7 +115,7 @@ class LlmHandler:
         unusable = [problem.message for problem in problems if problem.code == "bad_schema"]
         if unusable:
             reason = unusable[0].removeprefix(UNUSABLE)[:300]
-            raise bad_config(f"{subject} a usable JSON schema: {reason}")
+            raise bad_config(f"{subject} isn't a usable JSON Schema: {reason}")
 
     async def _read_large(
         self, response: Response, call: Call, model: str, spent: dict[str, Any], ctx: Context

@@ -11,6 +11,7 @@ import msgspec
 from penstock.definition.handler_configs import HANDLER_CONFIGS, config_keys
 from penstock.definition.llm_messages import function_name
 from penstock.definition.problems import path_to
+from penstock.definition.value_faults import is_never_unknown
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 from penstock.worker.context import Context
@@ -46,7 +47,7 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
     for key in SHAPE.keys:
         value = config.get(key.name)
         if value is not None:
-            for path, message in key.faults(value, _is_never_unknown):
+            for path, message in key.faults(value, is_never_unknown):
                 where = f"{path_to('', (key.name, *path))}: " if path else ""
                 raise bad_config(f"{where}{message}")
 
@@ -63,11 +64,6 @@ def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
         ),
         repairs=REPAIRS if config.get("repairs") is None else int(config["repairs"]),
     )
-
-
-def _is_never_unknown(_: Any) -> bool:
-    """Here every reference has been filled in: `{{` in a text is what a user wrote."""
-    return False
 
 
 def request_body(call: Call, model: str, messages: Sequence[dict[str, Any]]) -> bytes:
