@@ -126,6 +126,7 @@ def _kind(kind: Kind, key: ConfigKey) -> Schema:
         schema["enum"] = [*key.choices, *(name for name in lower if name not in key.choices)]
     if kind == "text" and key.pattern:
         schema["pattern"] = key.pattern
+        schema["description"] = key.pattern_name
     if kind == "number" and key.minimum is not None:
         schema["minimum"] = key.minimum
     if kind == "number" and key.above is not None:
