@@ -21,10 +21,10 @@ from tests.waiting import PATIENCE_SECONDS, until_now
 
 
 class Gates:
-    """The handlers `gate`, `tell` and `grow`.
+    """The handlers `gate`, `tell`, `grow` and `spend`.
 
     `gate` waits until the gate that its config names is opened; `tell` logs; `grow` returns a long
-    text.
+    text; `spend` reports tokens.
 
     `gate` logs the `lines` of its config before it waits. With `fails`, every attempt has a gate of
     its own, and that attempt fails behind it.
@@ -38,7 +38,12 @@ class Gates:
 
     def registry(self) -> Registry:
         return Registry(
-            [Handler("gate", self._wait), Handler("tell", _tell), Handler("grow", _grow)]
+            [
+                Handler("gate", self._wait),
+                Handler("tell", _tell),
+                Handler("grow", _grow),
+                Handler("spend", _spend),
+            ]
         )
 
     def open(self, name: str) -> None:
@@ -78,6 +83,10 @@ def _tell(config: dict[str, Any], ctx: Context) -> None:
 
 def _grow(config: dict[str, Any]) -> dict[str, Any]:
     return {"text": "x" * config["bytes"]}
+
+
+def _spend(config: dict[str, Any]) -> dict[str, Any]:
+    return {"usage": {"prompt_tokens": config["prompt"], "completion_tokens": config["completion"]}}
 
 
 def gated(name: str, *gates: str) -> dict[str, Any]:

@@ -73,6 +73,19 @@ def test_results_have_the_output_and_those_of_all_nodes(api: Caller) -> None:
     }
 
 
+def test_an_execution_and_its_results_have_the_tokens_of_its_nodes(api: Caller) -> None:
+    written = document("tokens", {"a": "", "b": ""})
+    for node in written["nodes"]:
+        node["handler"] = "spend"
+        node["config"] = {"prompt": 10, "completion": 2}
+    ended = api.ended(written)
+    tokens = {"prompt": 20, "completion": 4, "total": 24}
+    assert ended["tokens"] == tokens
+    path = f"/executions/{ended['execution_id']}"
+    assert api.shown(f"{path}/results")["tokens"] == tokens
+    assert "tokens" not in api.shown(f"{path}?nodes=false")
+
+
 def test_the_output_node_makes_the_output(api: Caller) -> None:
     written = document("with-output", {"a": "", "b": ""})
     written["nodes"].append(

@@ -56,6 +56,22 @@ def test_llm_with_stand_ins():
     assert output["glossary"].startswith("Mock LLM response to: Explain")
 
 
+def test_llm_tools_with_stand_ins():
+    done = penstock("run", "examples/llm/tools.yaml", "--mock", "--json")
+    output = json.loads(done.stdout)["output"]
+    assert done.returncode == 0
+    assert output["tool_calls"] == [
+        {"id": "call_mock_1", "name": "get_weather", "arguments": {"city": "Oslo"}}
+    ]
+    assert "Mock LLM response to: " in output["answer"]
+
+
+def test_llm_picture_with_stand_ins():
+    done = penstock("run", "examples/llm/picture.yaml", "--mock", "--json")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["output"] == {"animal": "cat", "count": 0}
+
+
 def test_engine_charges_once_however_often_it_is_asked(tmp_path):
     for lines in (12 * 2 + 3 * 3, 12 * 2 + 3 * 3):
         done = run("examples/engine/service.py", str(tmp_path / "orders.db"))

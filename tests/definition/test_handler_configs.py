@@ -44,7 +44,7 @@ KNOWN_MISTAKES = [
     ("http_request", {"url": 5}, [("bad_config", ".url", '"url" must be text, not a number')]),
     (
         "http_request",
-        {"url": "x", "body": "a", "json": 1},
+        {"url": "https://a.test", "body": "a", "json": 1},
         [
             (
                 "bad_config",
@@ -55,8 +55,86 @@ KNOWN_MISTAKES = [
     ),
     (
         "http_request",
-        {"url": "x", "timeout_seconds": 0},
+        {"url": "https://a.test", "timeout_seconds": 0},
         [("bad_config", ".timeout_seconds", '"timeout_seconds" must be above 0, not 0')],
+    ),
+    *(
+        (
+            "http_request",
+            {"url": url},
+            [
+                (
+                    "bad_config",
+                    ".url",
+                    f'"url" must be an address that begins with http:// or https://, not "{url}"',
+                )
+            ],
+        )
+        for url in ("", "api.test/users", "/users", "ftp://a.test", "https:///users")
+    ),
+    (
+        "http_request",
+        {
+            "url": "https://a.test",
+            "headers": {"a b": "x", "Host": "x", "X-A": "a\nb", "x-a": 1, "X-B": [1], "X-C": None},
+            "params": {"a": {}, "b": [1, "x", None, True]},
+            "expect_status": [200, "404", 99],
+        },
+        [
+            ("bad_config", ".headers.a b", "'a b' can't be the name of a header"),
+            ("bad_config", ".headers.Host", "the HTTP client sets this header; remove it"),
+            (
+                "bad_config",
+                ".headers.X-A",
+                "line breaks and control characters aren't allowed",
+            ),
+            ("bad_config", ".headers.x-a", "the header is given twice"),
+            ("bad_config", ".headers.X-B", "must be text, a number or a boolean, not a list"),
+            ("bad_config", ".params.a", "must be text, a number or a boolean, not an object"),
+            (
+                "bad_config",
+                ".expect_status[1]",
+                'a status is a number from 100 to 599, not "404"',
+            ),
+            ("bad_config", ".expect_status[2]", "a status is a number from 100 to 599, not 99"),
+        ],
+    ),
+    (
+        "validate",
+        {"schema": {"type": "objekt"}},
+        [
+            (
+                "bad_config",
+                ".schema",
+                (
+                    '"schema" isn\'t a usable JSON Schema: "objekt" is not valid under any of '
+                    "the schemas listed in the 'anyOf' keyword"
+                ),
+            )
+        ],
+    ),
+    (
+        "transform",
+        {"transform_type": "uppercase"},
+        [
+            (
+                "bad_config",
+                ".transform_type",
+                'transform takes "transform_type" only with "input" in its config',
+            )
+        ],
+    ),
+    (
+        "compute",
+        {"operation": "add", "a": "one"},
+        [
+            ("bad_config", ".a", '"a" must be a number, not "one"'),
+            (
+                "bad_config",
+                ".operation",
+                'compute takes "operation" only with "b" in its config',
+            ),
+        ],
     ),
     (
         "llm",
@@ -67,6 +145,69 @@ KNOWN_MISTAKES = [
         "llm",
         {"model": "m"},
         [("missing_config", "", 'llm_service needs "prompt" or "messages" in its config')],
+    ),
+    (
+        "llm",
+        {"model": "m", "prompt": "hi", "top_p": 1},
+        [
+            (
+                "unknown_config",
+                ".top_p",
+                (
+                    "llm_service has no key 'top_p' in its config; "
+                    'parameters that only the model knows go into "extra"'
+                ),
+            )
+        ],
+    ),
+    (
+        "llm",
+        {"model": "m", "prompt": "hi", "extra": {"n": 2}, "repairs": 9, "tool_choice": "auto"},
+        [
+            ("bad_config", ".repairs", '"repairs" must be at most 5, not 9'),
+            ("bad_config", ".extra.n", '"extra" can\'t have "n": one answer is read'),
+            (
+                "bad_config",
+                ".tool_choice",
+                'llm_service takes "tool_choice" only with "tools" in its config',
+            ),
+        ],
+    ),
+    (
+        "llm",
+        {
+            "model": "m",
+            "messages": [
+                {"content": "Hello"},
+                {"role": "user", "content": [{"type": "image_url", "image_url": "file:///a.png"}]},
+            ],
+            "tools": [{"type": "function", "function": {"name": "a b", "parameters": []}}],
+        },
+        [
+            (
+                "bad_config",
+                ".messages[0]",
+                'a message needs a "role": system, user, assistant or tool',
+            ),
+            (
+                "bad_config",
+                ".messages[1].content[0].image_url",
+                (
+                    "an image needs an http or https address, or data:image/…;base64,…, "
+                    'not "file:///a.png"'
+                ),
+            ),
+            (
+                "bad_config",
+                ".tools[0].function.name",
+                '"name" of a tool must be up to 64 letters, digits, _ and -, not "a b"',
+            ),
+            (
+                "bad_config",
+                ".tools[0].function.parameters",
+                '"parameters" must be a JSON Schema, an object, not a list',
+            ),
+        ],
     ),
     (
         "decision",
@@ -145,7 +286,38 @@ def test_a_stored_document_still_compiles(name: str, config: dict[str, Any], exp
     ("name", "config"),
     [
         ("http_request", {"url": "{{ input.url }}", "method": "get", "headers": "{{ input.h }}"}),
-        ("http_request", {"url": "x", "expect_status": [200, 404], "params": None}),
+        ("http_request", {"url": "https://a.test", "expect_status": [200, 404], "params": None}),
+        (
+            "http_request",
+            {
+                "url": "HTTPS://{{ input.host }}/x",
+                "headers": {"Authorization": "Bearer {{ secrets.KEY }}", "X-A": "{{ input.a }}"},
+                "params": {"page": "{{ input.page }}", "id": [1, "{{ input.id }}"]},
+                "expect_status": [200, "{{ input.status }}"],
+            },
+        ),
+        ("validate", {"schema": {"type": "{{ input.type }}"}}),
+        ("compute", {"operation": "add", "a": " 2.5 ", "b": "{{ input.b }}"}),
+        (
+            "llm",
+            {
+                "model": "m",
+                "messages": [
+                    "{{ input.first }}",
+                    {"role": "{{ input.role }}", "content": "{{ input.text }}"},
+                    {"role": "user", "content": ["{{ input.part }}"]},
+                    {
+                        "role": "user",
+                        "content": [{"type": "image_url", "image_url": "{{ input.url }}"}],
+                    },
+                    {"role": "assistant", "tool_calls": "{{ input.calls }}"},
+                ],
+                "tools": ["{{ input.tool }}"],
+                "tool_choice": "{{ input.choice }}",
+                "extra": {"top_p": "{{ input.top_p }}"},
+                "repairs": "{{ input.repairs }}",
+            },
+        ),
         ("decision", {"value_a": None, "operator": "{{ input.op }}", "value_b": None}),
         ("transform", {}),
         ("transform", {"input": 1, "transform_type": "uppercase"}),

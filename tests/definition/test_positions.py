@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
@@ -123,6 +123,7 @@ def paths_of(value: Any, path: str = "") -> list[tuple[str, str]]:
 
 
 @given(VALUES)
+@example({".": None, "..a": 1})
 def test_every_path_of_a_document_leads_to_its_text(value: Any):
     text = json.dumps(value, indent=1)
     paths = paths_of(value)

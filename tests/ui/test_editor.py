@@ -245,6 +245,30 @@ def test_the_schema_marks_a_value_before_the_server_answers(page: Page, service:
     page.unroute("**/workflows/validate*")
 
 
+def test_the_config_of_a_handler_is_completed_and_checked(page: Page, service: Running) -> None:
+    """With the schema that the server has."""
+    page.unroute("**/schema.json")
+    open_editor(page, service)
+    page.route("**/workflows/validate*", lambda route: None)  # the schema alone has to see it
+    call = {"id": "a", "handler": "http_request", "config": {"url": "api.test", "ulr": 1}}
+    paste(page, {"name": "typed", "nodes": [call]})
+    expect(problems(page)).to_have_text(
+        [re.compile("must be an address that begins with http://"), re.compile("“ulr”")]
+    )
+
+    paste(page, '{"name": "typed", "nodes": [{"id": "a", "handler": "llm", "config": {}}]}')
+    expect(problems(page)).to_have_text(re.compile("is missing"))
+    page.keyboard.press("Control+End")
+    for _ in range(4):
+        page.keyboard.press("ArrowLeft")
+    page.keyboard.type('"tools')
+    expect(page.get_by_role("option")).to_have_text(re.compile("tools"))
+    expect(page.locator(".cm-completionInfo")).to_have_text(
+        "The functions that the model may call."
+    )
+    page.unroute("**/workflows/validate*")
+
+
 def test_the_graph_and_the_text_lead_to_each_other(page: Page, service: Running) -> None:
     open_editor(page, service)
     greet = box(page, "greet")

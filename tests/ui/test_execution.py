@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from penstock.worker.registry import Registry
 from tests.api.caller import Caller
 from tests.api_server import Running, running_service
 from tests.ui.boxes import box, having
@@ -61,6 +62,16 @@ def test_a_live_run_is_watched_to_its_end(page: Page, service: Running, shop: Sh
     expect(page.locator("tbody tr").last).to_contain_text("COMPLETED")
     page.get_by_role("tab", name="Input and result").click()
     expect(page.get_by_text("third").first).to_be_visible()
+
+
+def test_the_tokens_of_language_models_are_beside_the_duration(page: Page, tmp_path: Any) -> None:
+    ask = {"prompt": "one two three", "model": "m"}
+    nodes = [{"id": name, "handler": "llm_service", "config": ask} for name in ("a", "b")]
+    with running_service(tmp_path, Registry(), mock_services=True) as service:
+        name = start(service, {"name": "asks", "nodes": nodes}, wait=20)
+        page.goto(f"{service.address}/ui/executions/{name}")
+        tokens = page.get_by_text("20 tokens")
+        expect(tokens).to_have_attribute("title", "6 in prompts, 14 in answers")
 
 
 def test_the_cause_of_a_failure_is_one_click_away(page: Page, service: Running) -> None:

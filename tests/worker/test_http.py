@@ -211,8 +211,11 @@ class TestTheConfig:
                 {"headers": {"X-A": "b\0c"}},
                 "headers.X-A: line breaks and control characters aren't allowed",
             ),
-            ({"headers": {"X A": "b"}}, "headers: 'X A' can't be the name of a header"),
-            ({"headers": {"X-A\r\nB": "b"}}, "headers: 'X-A\\r\\nB' can't be the name of a header"),
+            ({"headers": {"X A": "b"}}, "headers.X A: 'X A' can't be the name of a header"),
+            (
+                {"headers": {"X-A\r\nB": "b"}},
+                "headers.X-A\r\nB: 'X-A\\r\\nB' can't be the name of a header",
+            ),
             *(
                 (
                     {"headers": {name: "x"}},

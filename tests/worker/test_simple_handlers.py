@@ -1,7 +1,7 @@
 import asyncio
 import subprocess
 import sys
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pytest
@@ -179,7 +179,7 @@ class TestMocks:
         assert {"status_code", "headers", "data", "url", "elapsed_ms"} < run(
             mock_http, {"url": "http://a.test"}
         ).keys()
-        shape = {"response", "model", "usage", "finish_reason", "parsed"}
+        shape = {"response", "model", "usage", "finish_reason", "parsed", "tool_calls"}
         assert shape < run(mock_llm, {"prompt": "a"}).keys()
 
     def test_echo_what_was_sent_and_have_usual_fields(self):
@@ -276,11 +276,69 @@ class TestMocks:
     def test_say_so_when_no_simple_value_fits(self, schema):
         text = failed(Terminal, mock_llm, {"prompt": "a", "response_schema": schema})
         assert text.startswith(
-            "no mock for this response_schema: the reply doesn't fit response_schema: "
+            "no mock for the response_schema: the reply doesn't fit response_schema: "
         )
         assert text.endswith(
             "; give the schema a `default` or `examples` where a simple value doesn't fit"
         )
+
+
+class TestMockedTools:
+    TOOLS: ClassVar = [
+        {
+            "type": "function",
+            "function": {
+                "name": name,
+                "parameters": {"required": ["city"], "properties": {"city": {"type": "string"}}},
+            },
+        }
+        for name in ("get_weather", "get_map")
+    ]
+    CONFIG: ClassVar = {"prompt": "Weather?", "tools": TOOLS}
+
+    def test_are_called_with_arguments_that_fit(self):
+        output = run(mock_llm, self.CONFIG)
+        assert output["tool_calls"] == [
+            {"id": "call_mock_1", "name": "get_weather", "arguments": {"city": "mock"}}
+        ]
+        assert (output["response"], output["finish_reason"]) == ("", "tool_calls")
+        assert output["usage"] == {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+
+    def test_are_called_as_the_choice_says(self):
+        (call,) = run(mock_llm, {**self.CONFIG, "tool_choice": "get_map"})["tool_calls"]
+        assert call["name"] == "get_map"
+        assert run(mock_llm, {**self.CONFIG, "tool_choice": "none"})["tool_calls"] == []
+
+    def test_are_not_called_again_after_their_answer(self):
+        call = run(mock_llm, self.CONFIG)["tool_calls"]
+        messages = [
+            {"role": "user", "content": [{"type": "text", "text": "Weather?"}]},
+            {"role": "assistant", "tool_calls": call},
+            {"role": "tool", "tool_call_id": "call_mock_1", "content": {"celsius": -3}},
+        ]
+        output = run(mock_llm, {"messages": messages, "tools": self.TOOLS})
+        assert output["tool_calls"] == []
+        assert output["response"] == 'Mock LLM response to: {"celsius":-3}'
+
+    def test_without_parameters_are_called_without_arguments(self):
+        tools = [{"type": "function", "function": {"name": "now"}}]
+        (call,) = run(mock_llm, {"prompt": "a", "tools": tools})["tool_calls"]
+        assert call["arguments"] == {}
+
+    def test_need_parameters_that_a_simple_value_fits(self):
+        pattern = {"properties": {"a": {"pattern": "^[0-9]+$"}}, "required": ["a"]}
+        tools = [{"type": "function", "function": {"name": "f", "parameters": pattern}}]
+        text = failed(Terminal, mock_llm, {"prompt": "a", "tools": tools})
+        assert text.startswith("no mock for the parameters of 'f': the reply doesn't fit ")
+
+
+def test_a_mock_answers_a_message_with_an_image():
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": "https://example.com/a.png"},
+    ]
+    output = run(mock_llm, {"messages": [{"role": "user", "content": parts}]})
+    assert output["response"] == "Mock LLM response to: What is this?"
 
 
 class TestBuiltin:

@@ -137,6 +137,9 @@ def _closing(ending: Ending) -> Iterator[Spans]:
         counts[node.state] = counts.get(node.state, 0) + 1
 
     listed = ", ".join(f"{count:,} {name.lower()}" for name, count in counts.items())
+    tokens = ending.execution.tokens
+    if tokens:
+        listed += f"; {counted(tokens.total, 'token')}"
     yield [
         (state, STATE_STYLES.get(state, "bold")),
         (f" in {duration(_seconds(ending))}: {listed}", ""),

@@ -18,6 +18,8 @@
 - `condition`: CEL conditions, compiled once and bounded.
 - `expression`: the CEL of a `transform`: what it names, and the variables that hold it.
 - `handler_configs`: the configs of the built-in handlers, and what is wrong with a literal one.
+- `value_faults`: what is wrong inside the values of a config.
+- `llm_messages`: messages and tools of `llm_service`: what is wrong with them.
 - `config`: a node's config: what is fixed, what are references, where secrets go.
 - `schema`: JSON Schema for inputs and replies.
 - `schema_cost`: how much work a schema can make.

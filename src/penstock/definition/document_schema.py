@@ -124,8 +124,17 @@ def _kind(kind: Kind, key: ConfigKey) -> Schema:
     if key.choices:
         lower = [choice.lower() for choice in key.choices] if key.any_case else []
         schema["enum"] = [*key.choices, *(name for name in lower if name not in key.choices)]
+    if kind == "text" and key.pattern:
+        schema["pattern"] = key.pattern
+        schema["description"] = key.pattern_name
     if kind == "number" and key.minimum is not None:
         schema["minimum"] = key.minimum
     if kind == "number" and key.above is not None:
         schema["exclusiveMinimum"] = key.above
+    if kind == "number" and key.maximum is not None:
+        schema["maximum"] = key.maximum
+    if kind == "number" and key.is_whole:
+        schema["type"] = "integer"
+    if kind == "object" and key.refused_names:
+        schema["propertyNames"] = {"not": {"enum": list(key.refused_names)}}
     return schema

@@ -152,3 +152,8 @@ def excerpt_of(value: Any) -> str:
     if len(text) > VALUE_CHARACTERS_MAX:
         return text[: VALUE_CHARACTERS_MAX - 1] + "…"
     return text
+
+
+def has_reference(value: Any) -> bool:
+    """Whether the value is a text with `{{ … }}`, of which nothing is known before it runs."""
+    return isinstance(value, str) and "{{" in value

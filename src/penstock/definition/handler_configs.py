@@ -8,12 +8,23 @@ Values with references are judged by the worker, which knows them.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from penstock.definition.fields import excerpt_of, kind_of
+from penstock.definition.fields import excerpt_of, has_reference, kind_of
+from penstock.definition.llm_messages import message_faults, tool_faults
+from penstock.definition.value_faults import (
+    IsUnknown,
+    ValueFault,
+    header_faults,
+    operand_faults,
+    parameter_faults,
+    schema_faults,
+    status_faults,
+)
 
 Kind: TypeAlias = Literal["text", "number", "object", "list", "any"]
 KINDS: dict[Kind, tuple[type, ...]] = {
@@ -35,6 +46,16 @@ OPERATORS = ("==", "!=", ">", ">=", "<", "<=", "in", "contains")
 TRANSFORM_TYPES = ("uppercase", "lowercase", "json_parse", "json_stringify", "none", "identity")
 AGGREGATE_TYPES = ("list", "count", "sum", "average", "min", "max", "concat", "merge")
 OPERATIONS = ("add", "subtract", "multiply", "divide", "min", "max")
+REPAIRS_MAX = 5
+NOT_EXTRA = {
+    **dict.fromkeys(
+        ("messages", "model", "temperature", "max_tokens", "tools", "tool_choice"),
+        "the config has a key for it",
+    ),
+    "stream": "the answer is read as a whole",
+    "n": "one answer is read",
+}
+"""Parameters of a chat completion that `extra` may not have, and why."""
 
 
 class ConfigKey(msgspec.Struct, frozen=True):
@@ -47,15 +68,42 @@ class ConfigKey(msgspec.Struct, frozen=True):
     """Choices may be written in small letters too."""
     minimum: float | None = None
     above: float | None = None
+    maximum: float | None = None
+    is_whole: bool = False
+    refused_names: Mapping[str, str] = {}
+    """Names that an object may not have, and why."""
+    inner_faults: Callable[[Any, IsUnknown], Iterable[ValueFault]] | None = None
+    """What else is wrong with a value of the right kind, and where inside it."""
+    pattern: str = ""
+    """How a text must begin, as a regular expression that JSON Schema has too."""
+    pattern_name: str = ""
+    """The pattern in words."""
 
-    def fault(self, value: Any) -> str | None:
-        """What is wrong with a literal value."""
+    def faults(self, value: Any, is_unknown: IsUnknown = has_reference) -> Iterator[ValueFault]:
+        """What is wrong with a value, and where in it."""
+        if is_unknown(value):
+            return
+        fault = self._fault(value)
+        if fault is not None:
+            yield (), f'"{self.name}" {fault}'
+            return
+        if isinstance(value, Mapping):
+            for name in value.keys() & self.refused_names.keys():
+                reason = self.refused_names[name]
+                yield (name,), f'"{self.name}" can\'t have "{name}": {reason}'
+        if self.inner_faults is not None:
+            for path, message in self.inner_faults(value, is_unknown):
+                yield path, message if path else f'"{self.name}" {message}'
+
+    def _fault(self, value: Any) -> str | None:
         is_allowed = any(isinstance(value, KINDS[kind]) for kind in self.kinds)
         if not is_allowed or (isinstance(value, bool) and "any" not in self.kinds):
             allowed = " or ".join(KIND_NAMES[kind] for kind in self.kinds)
             return f"must be {allowed}, not {kind_of(value)}"
         if self.choices and (value.upper() if self.any_case else value) not in self.choices:
             return f"must be one of {', '.join(self.choices)}, not {excerpt_of(value)}"
+        if self.pattern and isinstance(value, str) and not re.match(self.pattern, value):
+            return f"must be {self.pattern_name}, not {excerpt_of(value)}"
         if isinstance(value, (int, float)) and "number" in self.kinds:
             return self._number_fault(value)
         return None
@@ -67,6 +115,10 @@ class ConfigKey(msgspec.Struct, frozen=True):
             return f"must be above {self.above:g}, not {excerpt_of(value)}"
         if self.minimum is not None and not value >= self.minimum:
             return f"must be at least {self.minimum:g}, not {excerpt_of(value)}"
+        if self.maximum is not None and not value <= self.maximum:
+            return f"must be at most {self.maximum:g}, not {excerpt_of(value)}"
+        if self.is_whole and value != int(value):
+            return f"must be a whole number, not {excerpt_of(value)}"
         return None
 
 
@@ -75,8 +127,12 @@ class HandlerConfig(msgspec.Struct, frozen=True):
     one_of: tuple[tuple[str, ...], ...] = ()
     """Of each group exactly one key must be there."""
     at_most_one_of: tuple[tuple[str, ...], ...] = ()
+    requires: tuple[tuple[str, str], ...] = ()
+    """Keys that have no meaning without another one."""
     is_open: bool = False
     """Any other keys are allowed."""
+    hint: str = ""
+    """What to do with a key that isn't like any of these."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -105,7 +161,14 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     ),
     "call_external_service": HandlerConfig(
         (
-            ConfigKey("url", "The address, http or https.", ("text",), required=True),
+            ConfigKey(
+                "url",
+                "The address, http or https.",
+                ("text",),
+                required=True,
+                pattern="^[Hh][Tt][Tt][Pp][Ss]?://[^/]",
+                pattern_name="an address that begins with http:// or https://",
+            ),
             ConfigKey(
                 "method",
                 "The HTTP method. Default: POST with a body, otherwise GET.",
@@ -113,17 +176,26 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
                 choices=METHODS,
                 any_case=True,
             ),
-            ConfigKey("headers", "Headers; those with null are left out.", ("object",)),
+            ConfigKey(
+                "headers",
+                "Headers; those with null are left out.",
+                ("object",),
+                inner_faults=header_faults,
+            ),
             ConfigKey(
                 "params",
                 "The query string; null is left out, a list repeats the name.",
                 ("object",),
+                inner_faults=parameter_faults,
             ),
             ConfigKey("body", "Text, or an object that is sent as JSON or as a form."),
             ConfigKey("json", "Any JSON value, sent as the body."),
             ConfigKey("timeout_seconds", "How long the call may take.", ("number",), above=0),
             ConfigKey(
-                "expect_status", "A status, or a list of them, that is success.", ("number", "list")
+                "expect_status",
+                "A status, or a list of them, that is success.",
+                ("number", "list"),
+                inner_faults=status_faults,
             ),
         ),
         at_most_one_of=(("body", "json"),),
@@ -131,15 +203,51 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     "llm_service": HandlerConfig(
         (
             ConfigKey("prompt", "What the user says."),
-            ConfigKey("messages", "The messages, instead of a prompt.", ("list",)),
+            ConfigKey(
+                "messages",
+                "The messages, instead of a prompt.",
+                ("list",),
+                inner_faults=message_faults,
+            ),
             ConfigKey("model", "The name of the model.", ("text",), required=True),
             ConfigKey("system", "The system message.", ("text",)),
             ConfigKey("temperature", "Passed to the model.", ("number",)),
             ConfigKey("max_tokens", "Passed to the model.", ("number",)),
-            ConfigKey("response_schema", "A JSON Schema that the reply must fit."),
+            ConfigKey(
+                "response_schema",
+                "A JSON Schema that the reply must fit.",
+                inner_faults=schema_faults,
+            ),
+            ConfigKey(
+                "repairs",
+                "How often a reply that doesn't fit is sent back to the model. Default: 1.",
+                ("number",),
+                minimum=0,
+                maximum=REPAIRS_MAX,
+                is_whole=True,
+            ),
+            ConfigKey(
+                "tools",
+                "The functions that the model may call.",
+                ("list",),
+                inner_faults=tool_faults,
+            ),
+            ConfigKey(
+                "tool_choice",
+                "auto, none, required, or the name of a tool that must be called.",
+                ("text", "object"),
+            ),
+            ConfigKey(
+                "extra",
+                "Other parameters of the request, sent as they are; null takes one out.",
+                ("object",),
+                refused_names=NOT_EXTRA,
+            ),
             ConfigKey("provider", "The name of a provider in the settings.", ("text",)),
         ),
         one_of=(("prompt", "messages"),),
+        requires=(("tool_choice", "tools"),),
+        hint='; parameters that only the model knows go into "extra"',
     ),
     "transform": HandlerConfig(
         (
@@ -151,6 +259,7 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
             ),
         ),
         at_most_one_of=(("value", "expression", "input"),),
+        requires=(("transform_type", "input"),),
     ),
     "sleep": HandlerConfig(
         (ConfigKey("seconds", "How long to wait. Default: 0.", ("number",), minimum=0),)
@@ -178,16 +287,19 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     "penstock.compute": HandlerConfig(
         (
             ConfigKey("operation", "What to compute.", ("text",), choices=OPERATIONS),
-            ConfigKey("a", "The first number."),
-            ConfigKey("b", "The second number."),
+            ConfigKey("a", "The first number.", inner_faults=operand_faults),
+            ConfigKey("b", "The second number.", inner_faults=operand_faults),
             *EXPRESSION_KEYS,
         ),
         one_of=(("operation", "expression"),),
+        requires=(("operation", "a"), ("operation", "b")),
     ),
     "penstock.validate": HandlerConfig(
         (
             *INPUT_KEYS,
-            ConfigKey("schema", "A JSON Schema that the values should fit."),
+            ConfigKey(
+                "schema", "A JSON Schema that the values should fit.", inner_faults=schema_faults
+            ),
             ConfigKey("required", "Names that must be there.", ("list",)),
         )
     ),
@@ -209,6 +321,8 @@ class ConfigFault(msgspec.Struct, frozen=True):
     """The key that isn't known."""
     names: tuple[str, ...] = ()
     """Keys that may have been meant."""
+    hint: str = ""
+    """What to do if none of them was."""
 
 
 ConfigCheck: TypeAlias = Callable[[Mapping[str, Any]], Iterable[ConfigFault]]
@@ -243,16 +357,16 @@ def _faults(
         for name in config:
             if name not in shape.names:
                 message = f"{handler} has no key {name[:80]!r} in its config"
-                yield ConfigFault("unknown_config", (name,), message, name, shape.names)
+                yield ConfigFault("unknown_config", (name,), message, name, shape.names, shape.hint)
     for key in shape.keys:
         is_optional = key.name == "model" and rules.has_models
         if key.required and not is_optional and _is_missing(key, config):
             message = f'{handler} needs "{key.name}" in its config'
             yield ConfigFault("missing_config", (), message)
         value = config.get(key.name)
-        fault = None if value is None or has_reference(value) else key.fault(value)
-        if fault is not None:
-            yield ConfigFault("bad_config", (key.name,), f'"{key.name}" {fault}')
+        if value is not None:
+            for path, message in key.faults(value):
+                yield ConfigFault("bad_config", (key.name, *path), message)
     yield from _group_faults(handler, shape, config)
 
 
@@ -273,8 +387,7 @@ def _group_faults(
             yield ConfigFault("bad_config", (present[1],), message)
         elif not present and group in shape.one_of:
             yield ConfigFault("missing_config", (), f"{handler} needs {listed} in its config")
-
-
-def has_reference(value: Any) -> bool:
-    """Whether the value is a text with `{{ … }}`, of which nothing is known before it runs."""
-    return isinstance(value, str) and "{{" in value
+    for name, needed in shape.requires:
+        if config.get(name) is not None and needed not in config:
+            message = f'{handler} takes "{name}" only with "{needed}" in its config'
+            yield ConfigFault("bad_config", (name,), message)

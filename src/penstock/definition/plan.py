@@ -162,7 +162,7 @@ def _check_configs(definition: Definition, problems: Problems, rules: ConfigRule
         for fault in config_faults(node.handler, node.config, rules):
             hint = problems.did_you_mean(fault.unknown, fault.names) if fault.unknown else ""
             path = path_to(f"{node.path}.config", fault.path)
-            report(fault.code, path, f"{fault.message}{hint}", node.id)
+            report(fault.code, path, f"{fault.message}{hint or fault.hint}", node.id)
 
 
 class _Parts(msgspec.Struct, frozen=True):

@@ -122,7 +122,7 @@ def path_to(start: str, steps: Iterable[str | int]) -> str:
     Always text that can be stored and sent.
     """
     path = start + "".join([_step(step) for step in steps])
-    return path if start else path.lstrip(".")
+    return path if start else path.removeprefix(".")
 
 
 def _step(step: str | int) -> str:

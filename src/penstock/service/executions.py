@@ -133,6 +133,7 @@ class Executions:
             completed=view.state == "COMPLETED",
             output=view.output,
             outputs={node_id: undecoded(data) for node_id, data in outputs.items()},
+            tokens=view.tokens,
             error=view.error,
         )
 

@@ -12,6 +12,7 @@ is always sent, but an older server may not have it. Times are text (`time_text`
 - `starts`: an execution that was just started, and one of a batch.
 - `nodes`: a node of an execution: among others, and alone with everything about it.
 - `attempts`: the attempts of a node.
+- `tokens`: the tokens of language models that an execution has used.
 - `graphs`: a workflow or an execution as nodes and edges.
 - `errors`: errors, and the failed attempts that they come from.
 - `retries`: what a retry runs again, and what it reuses.

@@ -14,6 +14,7 @@ from penstock.stores.records import ExecutionRow
 from penstock.views.errors import Error, error_view
 from penstock.views.nodes import Node, node_view
 from penstock.views.times import time_text
+from penstock.views.tokens import Tokens, tokens_of
 
 NOTHING: Mapping[str, Any] = {}
 
@@ -34,6 +35,10 @@ class Execution(msgspec.Struct, kw_only=True):
     finished_at: str | None = None
     nodes: Annotated[
         dict[str, Node] | UnsetType, Meta(description="Left out with `nodes=false`.")
+    ] = UNSET
+    tokens: Annotated[
+        Tokens | UnsetType,
+        Meta(description="Of language models; left out if no node reports any."),
     ] = UNSET
     priority: int | UnsetType = UNSET
     retry_of: str | UnsetType | None = UNSET
@@ -79,6 +84,10 @@ class Results(msgspec.Struct, kw_only=True):
     completed: bool
     output: Any = None
     outputs: dict[str, Any]
+    tokens: Annotated[
+        Tokens | UnsetType,
+        Meta(description="Of language models; left out if no node reports any."),
+    ] = UNSET
     error: Error | None = None
 
 
@@ -145,6 +154,7 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
         nodes[node_id] = node_view(runs.get(node_id), values.get(node_id), waits.get(node_id))
     view = bare_view(record, values, plan, value_of)
     view.nodes = nodes
+    view.tokens = tokens_of(record, runs, outputs, plan) or UNSET
     return view
 
 

@@ -107,6 +107,12 @@ class Result:
         }
 
     @property
+    def tokens(self) -> dict[str, int] | None:
+        """The tokens that language models used: `prompt`, `completion`, `total`."""
+        tokens: dict[str, int] | None = self.view.get("tokens")  # an older server has none
+        return tokens
+
+    @property
     def completed(self) -> bool:
         """Whether the execution ended as COMPLETED."""
         return self.state == ExecutionState.COMPLETED
@@ -131,5 +137,7 @@ def plain(execution: Execution) -> dict[str, Any]:
 
 def _fields(view: msgspec.Struct) -> dict[str, Any]:
     fields = {name: value for name, value in structs.asdict(view).items() if value is not UNSET}
-    fields["error"] = msgspec.to_builtins(fields["error"])
+    for name in ("error", "tokens"):
+        if name in fields:
+            fields[name] = msgspec.to_builtins(fields[name])
     return fields

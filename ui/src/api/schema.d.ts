@@ -1199,6 +1199,8 @@ export interface components {
             nodes?: {
                 [key: string]: components["schemas"]["Node"];
             };
+            /** @description Of language models; left out if no node reports any. */
+            tokens?: components["schemas"]["Tokens"];
             priority?: number;
             retry_of?: string | null;
             /** @description The newest retry of it. */
@@ -1578,6 +1580,8 @@ export interface components {
             completed: boolean;
             output?: unknown;
             outputs: Record<string, unknown>;
+            /** @description Of language models; left out if no node reports any. */
+            tokens?: components["schemas"]["Tokens"];
             error?: components["schemas"]["Error"] | null;
         };
         /**
@@ -1716,6 +1720,14 @@ export interface components {
         Tasks: {
             waiting: number;
             running: number;
+        };
+        /** Tokens */
+        Tokens: {
+            /** @description What the models have read. */
+            prompt: number;
+            /** @description What they have written. */
+            completion: number;
+            total: number;
         };
         /** Triggered */
         Triggered: {

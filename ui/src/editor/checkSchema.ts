@@ -9,12 +9,19 @@ export function checkSchema(tree: TreeValue, root: Schema): SchemaProblem[] {
   return check(tree, root, root, []);
 }
 
+/** Whether a value fits a schema. */
+export function fits(tree: TreeValue, schema: Schema, root: Schema): boolean {
+  return check(tree, schema, root, []).length === 0;
+}
+
 function check(tree: TreeValue, schema: Schema, root: Schema, steps: Step[]): SchemaProblem[] {
   const own = resolved(schema, root);
   const message = misfit(tree, own);
   if (message) return [{ steps, message }];
   const problems = [...missing(tree, own, steps), ...inside(tree, own, root, steps)];
   for (const part of own.allOf ?? []) problems.push(...check(tree, part, root, steps));
+  const branch = own.if && (fits(tree, own.if, root) ? own.then : own.else);
+  if (branch) problems.push(...check(tree, branch, root, steps));
   const choices = own.anyOf ?? own.oneOf;
   if (choices) problems.push(...nearest(choices.map((part) => check(tree, part, root, steps))));
   return problems;
@@ -24,8 +31,8 @@ function check(tree: TreeValue, schema: Schema, root: Schema, steps: Step[]): Sc
 function nearest(results: SchemaProblem[][]): SchemaProblem[] {
   const depth = (problems: SchemaProblem[]) =>
     Math.min(...problems.map((problem) => problem.steps.length));
-  const fits = results.some((problems) => problems.length === 0);
-  if (fits) return [];
+  const hasFit = results.some((problems) => problems.length === 0);
+  if (hasFit) return [];
   return results.reduce(
     (best, next) => (depth(next) > depth(best) ? next : best),
     results[0] ?? [],
@@ -54,8 +61,19 @@ function misfit(tree: TreeValue, schema: Schema): string | null {
     if (schema.maxLength && value.length > schema.maxLength) {
       return `must have at most ${schema.maxLength} characters`;
     }
+    if (schema.pattern && !patternOf(schema.pattern).test(value)) {
+      return `must be ${schema.description ?? `text like ${schema.pattern}`}`;
+    }
   }
   return null;
+}
+
+const patterns = new Map<string, RegExp>();
+
+function patternOf(source: string): RegExp {
+  const pattern = patterns.get(source) ?? new RegExp(source, 'u');
+  patterns.set(source, pattern);
+  return pattern;
 }
 
 function numberMisfit(value: number, schema: Schema): string | null {

@@ -10,7 +10,8 @@ import {
 import type { EditorView } from '@codemirror/view';
 import { type Cursor, cursorAt } from './cursor';
 import { type Format, nodeIdOf, nodeListOf, type Step, type TreeValue } from './documentTree';
-import { type Schema, schemasAt, typesOf } from './schema';
+import { type Schema, typesOf } from './schema';
+import { schemasAt } from './schemasAt';
 
 /** What completions are made from; it changes while the editor is open. */
 export type Knowledge = {
@@ -45,7 +46,7 @@ function isTyping(cursor: Cursor, format: Format): boolean {
 }
 
 export function optionsAt(cursor: Cursor, knowledge: Knowledge): Completion[] {
-  const schemas = knowledge.schema ? schemasAt(knowledge.schema, cursor.steps) : [];
+  const schemas = knowledge.schema ? schemasAt(knowledge.schema, cursor.steps, knowledge.root) : [];
   if (cursor.expects === 'name') {
     const names = fieldOptions(schemas, cursor, knowledge);
     const isListItem = typeof cursor.steps.at(-1) === 'number';

@@ -29,6 +29,23 @@ const SCHEMA: Schema = {
         config: { type: 'object' },
       },
       additionalProperties: false,
+      allOf: [
+        {
+          if: { required: ['handler'], properties: { handler: { enum: ['call'] } } },
+          // biome-ignore lint/suspicious/noThenProperty: the keyword of JSON Schema
+          then: {
+            properties: {
+              config: {
+                properties: {
+                  url: { anyOf: [{ type: 'string', pattern: '^https?://' }, { type: 'null' }] },
+                  method: { enum: ['GET', 'POST'] },
+                },
+                additionalProperties: false,
+              },
+            },
+          },
+        },
+      ],
     },
   },
 };
@@ -139,6 +156,24 @@ describe('the schema', () => {
   });
 });
 
+describe('the schema of the config of a handler', () => {
+  const check = (node: object) =>
+    checkSchema(treeOf(JSON.stringify({ nodes: [{ id: 'a', ...node }] })), SCHEMA).map(
+      ({ steps, message }) => `${steps.join('.')}: ${message}`,
+    );
+
+  it('is that of the handler that the node names', () => {
+    const config = { url: 'a.test', methd: 'GET' };
+    expect(check({ handler: 'call', config })).toEqual([
+      'nodes.0.config.url: must be text like ^https?://',
+      'nodes.0.config.methd: no field is called “methd” here',
+    ]);
+    expect(check({ handler: 'call', config: { url: 'https://a.test' } })).toEqual([]);
+    expect(check({ handler: 'echo', config })).toEqual([]);
+    expect(check({ config })).toEqual([]);
+  });
+});
+
 describe('completions', () => {
   const labels = (marked: string, format: 'json' | 'yaml', readable = '{}') => {
     const position = marked.indexOf('▮');
@@ -178,6 +213,16 @@ describe('completions', () => {
       '"b"',
     ]);
     expect(labels('nodes:\n  - depends_on:\n      - ▮', 'yaml', nodes)).toEqual(['a', 'b']);
+  });
+
+  it('offers the fields and values of the config of a handler', () => {
+    const readable = '{"nodes": [{"handler": "call", "config": {}}, {"handler": "echo"}]}';
+    const marked = '{"nodes": [{"handler": "call", "config": {"▮"}}]}';
+    expect(labels(marked, 'json', readable)).toEqual(['"url"', '"method"']);
+    const yaml = 'nodes:\n  - handler: call\n    config:\n      method: ▮';
+    expect(labels(yaml, 'yaml', readable)).toEqual(['GET', 'POST']);
+    const other = '{"nodes": [{}, {"handler": "echo", "config": {"▮"}}]}';
+    expect(labels(other, 'json', readable)).toEqual([]);
   });
 
   it('offers nothing where the schema knows nothing', () => {

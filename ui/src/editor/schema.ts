@@ -1,5 +1,4 @@
-// The JSON Schema of the document: what may stand where, and what it means.
-import type { Step } from './documentTree';
+// The JSON Schema of the document: what may stand in it, and what it means.
 
 export type Schema = {
   $ref?: string;
@@ -20,6 +19,10 @@ export type Schema = {
   anyOf?: Schema[];
   oneOf?: Schema[];
   allOf?: Schema[];
+  if?: Schema;
+  then?: Schema;
+  else?: Schema;
+  pattern?: string;
   minimum?: number;
   maximum?: number;
   exclusiveMinimum?: number;
@@ -42,33 +45,6 @@ export function resolved(schema: Schema, root: Schema): Schema {
     current = { ...((target as Schema | undefined) ?? {}), ...beside };
   }
   return current;
-}
-
-/** The schema and all schemas that it is made of: those of `anyOf`, `oneOf` and `allOf`. */
-export function alternatives(schema: Schema, root: Schema, depth = 0): Schema[] {
-  const own = resolved(schema, root);
-  if (depth > REFERENCES_MAX) return [own];
-  const parts = [...(own.anyOf ?? []), ...(own.oneOf ?? []), ...(own.allOf ?? [])];
-  return [own, ...parts.flatMap((part) => alternatives(part, root, depth + 1))];
-}
-
-/** The schemas of the value at a path. */
-export function schemasAt(root: Schema, steps: readonly Step[]): Schema[] {
-  let schemas = alternatives(root, root);
-  for (const step of steps) {
-    schemas = schemas.flatMap((schema) => childSchemas(schema, step, root));
-  }
-  return schemas;
-}
-
-function childSchemas(schema: Schema, step: Step, root: Schema): Schema[] {
-  if (typeof step === 'number') {
-    return typeof schema.items === 'object' ? alternatives(schema.items, root) : [];
-  }
-  const named = schema.properties?.[step];
-  if (named) return alternatives(named, root);
-  const rest = schema.additionalProperties;
-  return typeof rest === 'object' ? alternatives(rest, root) : [];
 }
 
 export function typesOf(schema: Schema): string[] {

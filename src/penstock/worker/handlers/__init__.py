@@ -8,6 +8,8 @@ that needs them. `input`, `output` and `decision` aren't here: the engine evalua
 - `http_exchange`: a request, its response, and what a status means for the attempt.
 - `addresses`: which addresses may be called.
 - `llm`: `llm_service`: a chat completion.
+- `llm_request`: what its config asks for, and the body of the request.
+- `llm_reply`: what came of the answer: an output, or what is wrong with it.
 - `transform`: `transform`: a value, or a CEL expression.
 - `data`: `penstock.aggregate`, `penstock.compute` and `penstock.validate`.
 - `simple`: `noop`, `echo`, `sleep` and `fail`.

@@ -15,6 +15,7 @@ import msgspec
 
 from penstock.definition.handler_configs import INPUT_KEYS, config_keys
 from penstock.definition.schema import lines_of
+from penstock.definition.value_faults import NUMBER_CHARACTERS_MAX
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 from penstock.sandbox import Sandbox, schema_problems_in
@@ -25,11 +26,6 @@ from penstock.worker.handlers.transform import TransformHandler
 INPUTS = tuple(key.name for key in INPUT_KEYS)
 """Keys of a config that may hold the values; without any of them they are the parents' outputs."""
 INPUT_BYTES_MAX = 4 * 1024 * 1024
-NUMBER_CHARACTERS_MAX = 40
-"""The characters of the longest text that is read as a number.
-
-A number in JSON has no more of them, and a text of many digits would take long to read.
-"""
 
 AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
     "list": list,

@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import math
-import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +26,7 @@ import msgspec
 
 from penstock.config import Settings, nearest
 from penstock.definition.handler_configs import METHODS, config_keys
+from penstock.definition.value_faults import header_faults, is_never_unknown, is_status
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 from penstock.sandbox import Sandbox, sandbox_of
@@ -39,24 +39,6 @@ if TYPE_CHECKING:
 
 KEYS = config_keys("call_external_service")
 UNSAFE = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-# The client frames messages; a document that could do so too could smuggle a second request into
-# the first. `Host` is the URL's: another one would reach a server that nobody has checked, behind
-# the one that was.
-RESERVED_HEADERS = frozenset(
-    {
-        "connection",
-        "content-length",
-        "expect",
-        "host",
-        "http2-settings",
-        "keep-alive",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
 FORM = "application/x-www-form-urlencoded"
 FUNCTION = "penstock.worker.handlers.http:run"
 CLIENT_MODULE = "penstock.worker.handlers.http_client"
@@ -168,16 +150,20 @@ def bad_config(message: str) -> Terminal:
     return Terminal(message, category=ErrorCategory.CONFIG)
 
 
-def check_keys(config: Mapping[str, Any], keys: tuple[str, ...], ctx: Context) -> None:
+def check_keys(
+    config: Mapping[str, Any], keys: tuple[str, ...], ctx: Context, hint: str = ""
+) -> None:
     """Raise an error for a key that the handler doesn't know.
 
-    In a lenient attempt it is a warning in the attempt's log.
+    `hint` says what to do with a key that isn't like any that it knows. In a lenient attempt the
+    error is a warning in the attempt's log.
     """
     unknown = sorted(config.keys() - set(keys))
     if not unknown:
         return
     name = unknown[0][:80]
-    message = f"the config has no key '{name}'{nearest(name, keys)} (known: {', '.join(keys)})"
+    near = nearest(name, keys)
+    message = f"the config has no key '{name}'{near or hint} (known: {', '.join(keys)})"
     if not ctx.lenient_config:
         raise bad_config(message)
     and_more = f", and {len(unknown) - 1} more are unknown" if len(unknown) > 1 else ""
@@ -197,17 +183,9 @@ def _read_method(config: Mapping[str, Any], *, has_body: bool) -> str:
 
 
 def _read_headers(value: Any) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, text in _pairs(value, "headers"):
-        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name):
-            raise bad_config(f"headers: {name[:80]!r} can't be the name of a header")
-        if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
-            raise bad_config(f"headers.{name}: line breaks and control characters aren't allowed")
-        if name.lower() in RESERVED_HEADERS:
-            raise bad_config(f"headers.{name}: the HTTP client sets this header; remove it")
-        if _has(headers, name.lower()):
-            raise bad_config(f"headers.{name}: the header is given twice")
-        headers[name] = text
+    headers = dict(_pairs(value, "headers"))
+    for path, message in header_faults(value or {}, is_never_unknown):
+        raise bad_config(f"headers.{path[0]}: {message}")
     return headers
 
 
@@ -285,12 +263,8 @@ def _read_expected(value: Any) -> frozenset[int]:
     if value is None:
         return frozenset()
     statuses = value if isinstance(value, list) else [value]
-    if not all(_is_status(status) for status in statuses):
+    if not all(is_status(status) for status in statuses):
         raise bad_config(
             f"expect_status is {value!r}; allowed: a status such as 200, or a list of them"
         )
     return frozenset(int(status) for status in statuses)
-
-
-def _is_status(value: Any) -> bool:
-    return is_number(value) and 100 <= value <= 599 and value == int(value)  # noqa: PLR2004

@@ -1,13 +1,16 @@
 """`llm_service`: a chat completion from any OpenAI-compatible endpoint that the operator has named.
 
-The output is `{response, model, usage, finish_reason, parsed}`. With `response_schema` the reply
-has to be JSON that fits the schema, and `parsed` holds its value. A reply that doesn't fit fails
-the attempt, and the node's retry policy decides whether there is another.
+The output is `{response, model, usage, finish_reason, parsed, tool_calls}`. With `response_schema`
+the reply has to be JSON that fits the schema, and `parsed` holds its value. With `tools` the reply
+may have calls of them instead, with their arguments as values.
+
+A reply that doesn't fit is sent back to the model with what is wrong with it, as often as `repairs`
+says; `usage` has the sums of all these calls. After the last one the attempt fails, and the node's
+retry policy decides whether there is another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -15,14 +18,13 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from penstock.config import OPENAI_URL, LlmProvider, Settings, key_variable, nearest
-from penstock.definition.handler_configs import config_keys
-from penstock.definition.schema import UNUSABLE, cheap_schema, schema_problems
+from penstock.definition.schema import UNUSABLE
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Retryable, Terminal
 from penstock.sandbox import Job, Overrun, schema_problems_in
 from penstock.sandbox import call as run_job
 from penstock.worker.context import Context
-from penstock.worker.handlers.http import HttpHandler, bad_config, check_keys, is_number
+from penstock.worker.handlers.http import HttpHandler, bad_config
 from penstock.worker.handlers.http_exchange import (
     INLINE_BYTES,
     READ_SECONDS,
@@ -30,27 +32,25 @@ from penstock.worker.handlers.http_exchange import (
     Response,
     failure,
 )
+from penstock.worker.handlers.llm_reply import Reply, read_reply
+from penstock.worker.handlers.llm_request import Call, read_config, request_body
 from penstock.worker.redaction import redact
 
 if TYPE_CHECKING:
     from penstock.worker.handlers.http_client import HttpClient
 
-KEYS = config_keys("llm_service")
 UNAUTHORIZED = frozenset({401, 403})
-EXCERPT_CHARACTERS = 2000
 KEY_CHARACTERS_MIN = 8
-FUNCTION = "penstock.worker.handlers.llm:run"
+FUNCTION = "penstock.worker.handlers.llm_reply:run"
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """What a config asks for. `schema` is JSON text, so that its validator can be cached by it."""
+class Endpoint:
+    """A provider, its name in the settings, and a model that it offers."""
 
-    messages: list[dict[str, Any]]
-    model: str | None
-    options: dict[str, Any]
-    schema: bytes | None
-    provider: str | None
+    name: str
+    provider: LlmProvider
+    model: str
 
 
 class LlmHandler:
@@ -62,42 +62,66 @@ class LlmHandler:
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         call = read_config(config, ctx)
-        await self._check_schema(call.schema, ctx)
+        await self._check_schemas(call, ctx)
         await self._http.load_client()
 
-        name = call.provider or self._default
-        provider = self._provider(name)
-        model = _choose_model(call.model, name, provider)
-        request = _request(call, model, provider, ctx)
+        endpoint = self._endpoint(call)
+        messages = call.messages
+        reply = Reply(usage={})
+        for repair in range(call.repairs + 1):
+            body = request_body(call, endpoint.model, messages)
+            response = await self._send(_request(body, endpoint, ctx, repair), endpoint)
+            reply = await self._read(response, call, endpoint.model, reply.usage, ctx)
+            if not reply.problem:
+                return reply.output
+            if not reply.follow_up:
+                break
+            if repair < call.repairs:
+                ctx.log.warning("%s; the model is told so, and asked again", reply.problem)
+                messages = [*messages, *reply.follow_up]
+        detail = {**reply.detail, "usage": reply.usage}
+        raise Retryable(reply.problem, category=ErrorCategory.LLM, detail=detail)
 
-        client = self._client(name, provider)
-        response = _without_key(await client.send(request), provider)
+    async def _send(self, request: Request, endpoint: Endpoint) -> Response:
+        response = await self._client(endpoint).send(request)
+        response = _without_key(response, endpoint.provider)
         if not request.accepts(response.status_code):
-            lacks_key = response.status_code in UNAUTHORIZED and not provider.api_key
-            hint = f" ({_key_hint(name)})" if lacks_key else ""
+            lacks_key = response.status_code in UNAUTHORIZED and not endpoint.provider.api_key
+            hint = f" ({_key_hint(endpoint.name)})" if lacks_key else ""
             raise failure(request, response, hint)
+        return response
 
-        if len(response.body) <= INLINE_BYTES and _is_checked_fast(call.schema, response.body):
-            return _output(response, call.schema, model)
-        return await self._read_large(response, call.schema, model, ctx)
+    async def _read(
+        self, response: Response, call: Call, model: str, spent: dict[str, Any], ctx: Context
+    ) -> Reply:
+        is_small = len(response.body) <= INLINE_BYTES
+        if is_small and call.expected.is_checked_fast(response.body):
+            return read_reply(response, call.expected, model, spent)
+        return await self._read_large(response, call, model, spent, ctx)
 
-    async def _check_schema(self, schema: bytes | None, ctx: Context) -> None:
-        """Check the schema before the model is called: a call costs money."""
-        if schema is None:
-            return
+    async def _check_schemas(self, call: Call, ctx: Context) -> None:
+        """Check the schemas before the model is called: a call costs money."""
+        expected = call.expected
+        if expected.schema is not None:
+            await self._check_schema('"response_schema"', expected.schema, ctx)
+        for name, schema in expected.tools.items():
+            if schema is not None:
+                await self._check_schema(f'"parameters" of the tool {name!r}', schema, ctx)
+
+    async def _check_schema(self, subject: str, schema: bytes, ctx: Context) -> None:
         problems = await schema_problems_in(
             self._http.sandbox, msgspec.Raw(schema), None, ctx.workflow
         )
         unusable = [problem.message for problem in problems if problem.code == "bad_schema"]
         if unusable:
             reason = unusable[0].removeprefix(UNUSABLE)[:300]
-            raise bad_config(f"response_schema isn't a usable JSON schema: {reason}")
+            raise bad_config(f"{subject} isn't a usable JSON Schema: {reason}")
 
     async def _read_large(
-        self, response: Response, schema: bytes | None, model: str, ctx: Context
-    ) -> msgspec.Raw:
-        """The output, made in the sandbox of an answer that is too large for the worker's loop."""
-        parts = [msgspec.msgpack.encode((model, schema)), *response.to_parts()]
+        self, response: Response, call: Call, model: str, spent: dict[str, Any], ctx: Context
+    ) -> Reply:
+        """The reply, read in the sandbox: it is too large for the worker's loop."""
+        parts = [msgspec.msgpack.encode((model, call.expected, spent)), *response.to_parts()]
         job = Job(FUNCTION, parts, turn=ctx.workflow, seconds=READ_SECONDS)
         try:
             answer = await run_job(self._http.sandbox, job)
@@ -105,17 +129,20 @@ class LlmHandler:
             message = f"the answer has {len(response.body):,} bytes and can't be read: {error}"
             raise Terminal(message, category=ErrorCategory.TOO_LARGE) from None
 
-        output, failed = msgspec.msgpack.decode(
-            answer, type=tuple[bytes | None, tuple[str, Any] | None]
-        )
-        if failed is not None:
-            raise Retryable(failed[0], category=ErrorCategory.LLM, detail=failed[1])
-        return msgspec.Raw(output or b"null")
+        reply, output = msgspec.msgpack.decode(answer, type=tuple[Reply, bytes])
+        if not reply.problem:
+            reply.output = msgspec.Raw(output)
+        return reply
 
     async def close(self) -> None:
         for client in self._clients.values():
             await client.close()
         self._clients.clear()
+
+    def _endpoint(self, call: Call) -> Endpoint:
+        name = call.provider or self._default
+        provider = self._provider(name)
+        return Endpoint(name, provider, _choose_model(call.model, name, provider))
 
     def _provider(self, name: str) -> LlmProvider:
         provider = self._providers.get(name)
@@ -131,78 +158,17 @@ class LlmHandler:
             )
         return provider
 
-    def _client(self, name: str, provider: LlmProvider) -> HttpClient:
+    def _client(self, endpoint: Endpoint) -> HttpClient:
         """The client for a provider.
 
         The operator chose the provider's host, so this client may call it even if it is private.
         Calls of documents may not.
         """
+        name = endpoint.name
         if name not in self._clients:
-            host = urlsplit(provider.base_url).hostname or ""
+            host = urlsplit(endpoint.provider.base_url).hostname or ""
             self._clients[name] = self._http.new_client(host)
         return self._clients[name]
-
-
-def run(parts: Sequence[bytes]) -> Iterator[bytes]:
-    """The sandbox job that reads a large answer: the output as JSON, or why there is none."""
-    model, schema = msgspec.msgpack.decode(parts[0], type=tuple[str, bytes | None])
-    response = Response.from_parts(parts[1:])
-    try:
-        output = msgspec.json.encode(_output(response, schema, model))
-    except Retryable as error:
-        yield msgspec.msgpack.encode((None, (str(error), error.detail)))
-    else:
-        yield msgspec.msgpack.encode((output, None))
-
-
-def read_config(config: Mapping[str, Any], ctx: Context) -> Call:
-    check_keys(config, KEYS, ctx)
-
-    options = {}
-    for name in ("temperature", "max_tokens"):
-        if config.get(name) is not None:
-            options[name] = config[name]
-    if not all(is_number(value) for value in options.values()):
-        raise bad_config("temperature and max_tokens must be numbers")
-
-    for name in ("model", "provider", "system"):
-        if not isinstance(config.get(name), (str, type(None))):
-            raise bad_config(f"{name} must be text")
-
-    schema = config.get("response_schema")
-    return Call(
-        messages=_messages(config),
-        model=config.get("model") or None,
-        options=options,
-        schema=None if schema is None else msgspec.json.encode(schema),
-        provider=config.get("provider") or None,
-    )
-
-
-def _messages(config: Mapping[str, Any]) -> list[dict[str, Any]]:
-    prompt = config.get("prompt")
-    messages = config.get("messages")
-    if (prompt is None) == (messages is None):
-        raise bad_config("give either prompt or messages")
-
-    if messages is None:
-        text = prompt if isinstance(prompt, str) else msgspec.json.encode(prompt).decode()
-        messages = [{"role": "user", "content": text}]
-    elif not _are_messages(messages):
-        raise bad_config("messages must be a list of objects with role and content")
-
-    system = config.get("system")
-    return [{"role": "system", "content": system}, *messages] if system else messages
-
-
-def _are_messages(messages: Any) -> bool:
-    if not isinstance(messages, list) or not messages:
-        return False
-    return all(_is_message(item) for item in messages)
-
-
-def _is_message(item: Any) -> bool:
-    return isinstance(item, Mapping) and isinstance(item.get("role"), str) and "content" in item
 
 
 def _choose_model(model: str | None, name: str, provider: LlmProvider) -> str:
@@ -220,15 +186,16 @@ def _choose_model(model: str | None, name: str, provider: LlmProvider) -> str:
     return model
 
 
-def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Request:
-    payload = {"model": model, "messages": call.messages, **call.options}
-    if call.schema is not None:
-        json_schema = {"name": "response", "schema": msgspec.Raw(call.schema)}
-        payload["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+def _request(body: bytes, endpoint: Endpoint, ctx: Context, repair: int) -> Request:
+    """The request, which is the `repair`th that corrects the first one.
 
+    Each has a key of its own, or a server that honours it would repeat its first answer.
+    """
+    provider = endpoint.provider
     headers = {"Content-Type": "application/json", "Accept": "application/json"}
     if ctx.idempotency_key:
-        headers["Idempotency-Key"] = quote(ctx.idempotency_key, safe=":/@[]")
+        key = f"{ctx.idempotency_key}:repair-{repair}" if repair else ctx.idempotency_key
+        headers["Idempotency-Key"] = quote(key, safe=":/@[]")
     if provider.api_key:
         headers["Authorization"] = f"Bearer {provider.api_key}"
 
@@ -236,7 +203,7 @@ def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Req
         method="POST",
         url=f"{provider.base_url}/chat/completions",
         headers=headers,
-        body=msgspec.json.encode(payload),
+        body=body,
         category=ErrorCategory.LLM,
         secrets=tuple(ctx.secrets),
     )
@@ -259,67 +226,3 @@ def _without_key(response: Response, provider: LlmProvider) -> Response:
     text = redact(response.body.decode("utf-8", "surrogateescape"), [key])
     body = text.encode("utf-8", "surrogateescape")
     return replace(response, body=body, headers=redact(dict(response.headers), [key]))
-
-
-def _output(response: Response, schema: bytes | None, model: str) -> dict[str, Any]:
-    try:
-        answer = msgspec.json.decode(response.body)
-        choice = answer["choices"][0]
-        text = _text(choice["message"].get("content"))
-        usage = answer.get("usage") or {}
-        finish_reason = choice.get("finish_reason")
-    except (msgspec.MsgspecError, RecursionError, LookupError, TypeError, AttributeError):
-        detail = {"url": response.url, "body": response.text[:EXCERPT_CHARACTERS]}
-        raise Retryable(
-            "the answer isn't a chat completion", category=ErrorCategory.LLM, detail=detail
-        ) from None
-    return {
-        "response": text,
-        "model": answer.get("model") or model,
-        "usage": usage,
-        "finish_reason": finish_reason,
-        "parsed": None if schema is None else parsed(text, schema),
-    }
-
-
-def _text(content: Any) -> str:
-    """The text of a reply.
-
-    Most endpoints answer with text, some with a list of parts, and a refusal has none.
-    """
-    if isinstance(content, list):
-        return "".join(part["text"] for part in content if isinstance(part.get("text"), str))
-    return content if isinstance(content, str) else ""
-
-
-def parsed(text: str, schema: bytes) -> Any:
-    """The reply's value. Raises `Retryable` if it isn't JSON or doesn't fit the schema."""
-    excerpt = {"response": text[:EXCERPT_CHARACTERS]}
-    try:
-        value = msgspec.json.decode(_unfenced(text))
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise Retryable(
-            f"the reply isn't JSON: {error}", category=ErrorCategory.LLM, detail=excerpt
-        ) from None
-
-    for problem in schema_problems(msgspec.json.decode(schema), value):
-        where = problem.path or "the reply"
-        message = f"the reply doesn't fit response_schema: {where}: {problem.message}"
-        raise Retryable(message, category=ErrorCategory.LLM, detail=excerpt)
-    return value
-
-
-def _unfenced(text: str) -> str:
-    """The text without a Markdown code block around it, in which models like to wrap JSON."""
-    text = text.strip()
-    if text.startswith("```") and text.endswith("```"):
-        return text[3:-3].removeprefix("json").strip()
-    return text
-
-
-def _is_checked_fast(schema: bytes | None, reply: bytes) -> bool:
-    """Whether the reply can be read here, on the worker's loop."""
-    if schema is None:
-        return True
-    compiled = cheap_schema(msgspec.Raw(schema))
-    return compiled is not None and compiled.is_cheap(reply)

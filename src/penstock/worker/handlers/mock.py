@@ -9,7 +9,8 @@ whose name begins with `fail-`, answers 503, so that failures can be tried too.
 An HTTP answer's `data` has the fields that documents usually ask for (id, name, title, status,
 items, ...), and over them whatever the call itself sent in `params`, `json` or an object as `body`.
 An LLM's answer repeats the start of the prompt; with `response_schema` it is a small value that
-fits.
+fits. With `tools` it calls the first of them, or the one that `tool_choice` names, with small
+arguments that fit; once the messages end with a tool's answer, it is a text.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from penstock.definition.llm_messages import function_name
 from penstock.engine.reasons import ErrorCategory
-from penstock.errors import Retryable, Terminal
+from penstock.errors import Terminal
 from penstock.worker.context import Context
-from penstock.worker.handlers import http, llm
+from penstock.worker.handlers import http
 from penstock.worker.handlers.http_exchange import Request, Response, failure, shown_url
+from penstock.worker.handlers.llm_reply import WrongReply, checked
+from penstock.worker.handlers.llm_request import Call, as_text, read_config
 from penstock.worker.handlers.samples import sample
 
 EXCERPT_CHARACTERS = 200
@@ -111,17 +115,19 @@ async def mock_llm(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
     if config.get("prompt") is None and config.get("messages") is None:
         ctx.log.warning("the config has no prompt; a real call needs one")
         config = {**config, "prompt": ""}
-    call = llm.read_config(config, ctx)
-    prompt = str(call.messages[-1]["content"])
+    call = read_config(config, ctx)
+    prompt = _prompt_of(call)
 
-    if call.schema is not None:
-        response, parsed = _fitting(call.schema)
-    else:
+    response = ""
+    parsed = None
+    tool_calls = _mock_calls(call)
+    if call.expected.schema is not None and not tool_calls:
+        response, parsed = _fitting(call.expected.schema, "response_schema")
+    elif not tool_calls:
         response = f"Mock LLM response to: {prompt[:EXCERPT_CHARACTERS]}"
-        parsed = None
 
     prompt_tokens = len(prompt.split())
-    completion_tokens = len(response.split())
+    completion_tokens = len(response.split()) + len(tool_calls)
     return {
         "response": response,
         "model": call.model or "mock",
@@ -130,21 +136,42 @@ async def mock_llm(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
             "completion_tokens": completion_tokens,
             "total_tokens": prompt_tokens + completion_tokens,
         },
-        "finish_reason": "stop",
+        "finish_reason": "tool_calls" if tool_calls else "stop",
         "parsed": parsed,
+        "tool_calls": tool_calls,
         "mock": True,
     }
 
 
-def _fitting(schema: bytes) -> tuple[str, Any]:
+def _prompt_of(call: Call) -> str:
+    """The text of the last message."""
+    content = call.messages[-1]["content"]
+    if isinstance(content, list):
+        return " ".join(part["text"] for part in content if part["type"] == "text")
+    return "" if content is None else as_text(content)
+
+
+def _mock_calls(call: Call) -> list[dict[str, Any]]:
+    tools = call.options.get("tools", [])
+    choice = call.options.get("tool_choice")
+    has_answer = call.messages[-1]["role"] == "tool"
+    if not tools or choice == "none" or has_answer:
+        return []
+    name = function_name(choice if isinstance(choice, Mapping) else tools[0])
+    schema = call.expected.tools.get(name)
+    arguments = None if schema is None else _fitting(schema, f"parameters of {name!r}")[1]
+    return [{"id": "call_mock_1", "name": name, "arguments": arguments or {}}]
+
+
+def _fitting(schema: bytes, subject: str) -> tuple[str, Any]:
     """A reply that fits the schema, as text and as a value."""
     try:
         text = msgspec.json.encode(sample(msgspec.json.decode(schema))).decode()
-        return text, llm.parsed(text, schema)
-    except Retryable as error:
+        return text, checked(text, schema, "the reply", subject)
+    except WrongReply as error:
         hint = "give the schema a `default` or `examples` where a simple value doesn't fit"
         raise Terminal(
-            f"no mock for this response_schema: {error}; {hint}", category=ErrorCategory.MOCK
+            f"no mock for the {subject}: {error}; {hint}", category=ErrorCategory.MOCK
         ) from None
 
 
