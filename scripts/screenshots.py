@@ -33,6 +33,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.ui.chromium import FLAGS, find_chromium  # noqa: E402 -- the same browser as the tests have
 
+SHOP = ROOT / "examples" / "shop"
 TARGET = ROOT / "docs" / "images" / "ui"
 LOAD_SECONDS = 150
 READY = "Penstock is ready at "
@@ -76,16 +77,13 @@ def service() -> Iterator[Service]:
             "dev",
             "--port",
             "0",
-            "--handlers",
-            "examples/shop/handlers.py",
         ]
         environ = {
             **os.environ,
             "PENSTOCK_STORE": f"sqlite:///{folder}/shop.db",
-            "PENSTOCK_SECRET_CRM_TOKEN": "token",
         }
         with subprocess.Popen(
-            command, cwd=ROOT, env=environ, stdout=subprocess.PIPE, text=True
+            command, cwd=SHOP, env=environ, stdout=subprocess.PIPE, text=True
         ) as process:
             assert process.stdout is not None
             try:
@@ -95,7 +93,7 @@ def service() -> Iterator[Service]:
 
 
 def store(service: Service) -> None:
-    order = json.loads((ROOT / "examples" / "shop" / "order.json").read_text(encoding="utf-8"))
+    order = json.loads((SHOP / "order.json").read_text(encoding="utf-8"))
     service.call("/workflows", order)
     better = json.loads(json.dumps(order))
     better["description"] = "From the cart to the parcel, with a receipt by mail"

@@ -1,6 +1,6 @@
 """Penstock inside your own program: one process, facts in a SQLite file, nothing else to run.
 
-    python examples/engine/service.py [FILE.db]
+    python service.py [FILE.db]
 
 Run it twice with the same file: the second time every order is known already, and nothing is
 charged again. Kill it in the middle (`kill -9`) and start it again: what was unfinished is taken

@@ -1,6 +1,6 @@
 """A workflow written in Python: a reference to a node's output creates the dependency.
 
-python examples/python/report.py
+python report.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`make run`: start a small web shop on this machine and run workflow.json against it.
 
-python examples/quickstart/run.py [--customer 2] [any flag of `penstock run`]
+python run.py [--customer 2] [any flag of `penstock run`]
 """
 
 from __future__ import annotations

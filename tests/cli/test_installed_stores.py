@@ -214,15 +214,6 @@ def example(tmp_path_factory) -> dict[str, str]:
     return {"PYTHONPATH": str(folder / "site")}
 
 
-def test_the_example_passes_the_contract_suite(example):
-    done = call(
-        [sys.executable, "-m", "pytest", "examples/store", "-q", "-p", "no:cacheprovider"],
-        env=example,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "test" not in done.stderr
-
-
 def test_commands_work_on_the_example(example, tmp_path):
     store = ("--store", "journal:///work.journal")
     done = penstock("run", HELLO, "--json", *store, cwd=tmp_path, env=example)

@@ -16,6 +16,7 @@ from penstock.engine.commands import Task
 from penstock.engine.events import Blob, TaskError, TaskFailed, TaskStarted, TaskSucceeded
 from penstock.stores.memory import MemoryStores
 from penstock.stores.task_keys import key_of
+from penstock.telemetry.outcomes import OutcomeLog
 from penstock.worker.registry import Handler, Registry
 from penstock.worker.runtime import Worker
 from penstock.worker.timing import WorkerTiming
@@ -34,6 +35,7 @@ class WorkerHarness:
         queue: Any = None,
         clock: Callable[[], float] = time.time,
         timing: WorkerTiming | None = None,
+        outcome_log: OutcomeLog | None = None,
         **settings: Any,
     ) -> None:
         registered = [
@@ -51,6 +53,7 @@ class WorkerHarness:
             worker_id="worker-1",
             clock=clock,
             queues=["echo"],
+            outcome_log=outcome_log,
             timing=timing,
         )
         self._numbers = count(1)

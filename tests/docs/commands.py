@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import copytree, which
 
+from tests.docs.installed import Installed
 from tests.docs.pages import ROOT, Block, files_before
 
 PATIENCE_SECONDS = 30
@@ -37,14 +38,29 @@ VARIABLE_PARTS = (
 )
 
 
+def serve(
+    installed: Installed, directory: Path, command: str = "penstock dev"
+) -> tuple[subprocess.Popen[str], str]:
+    """The service that a page tells its reader to start, and its address, on a free port."""
+    process = subprocess.Popen(
+        _resolved(shlex.split(command), installed),
+        cwd=directory,
+        env=environment({"PENSTOCK_PORT": "0"}),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    return process, process.stdout.readline().rpartition("//")[2].strip()
+
+
 @contextmanager
-def served(directory: Path) -> Iterator[str]:
+def served(installed: Installed, directory: Path) -> Iterator[str]:
     """`penstock dev`, as the page tells its reader to start it."""
-    command = [sys.executable, "-m", "penstock", "dev", "--port", "0"]
-    with subprocess.Popen(command, cwd=directory, stdout=subprocess.PIPE, text=True) as process:
+    process, address = serve(installed, directory)
+    with process:
         try:
-            assert process.stdout is not None
-            yield process.stdout.readline().rpartition("//")[2].strip()
+            yield address
         finally:
             process.terminate()
 
@@ -77,13 +93,16 @@ def prepare(block: Block, directory: Path) -> None:
         (directory / name).write_text(text, encoding="utf-8")
 
 
-def run_block(block: Block, directory: Path) -> None:
+def run_block(block: Block, directory: Path, installed: Installed) -> None:
     prepare(block, directory)
-    with served(directory) if "served" in block.marks else nullcontext(SERVED) as address:
-        _run_steps(block, directory, {SERVED: address})
+    serving = served(installed, directory) if "served" in block.marks else nullcontext(SERVED)
+    with serving as address:
+        _run_steps(block, directory, installed, {SERVED: address})
 
 
-def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> None:
+def _run_steps(
+    block: Block, directory: Path, installed: Installed, stands_for: dict[str, str]
+) -> None:
     """Run the steps of a block and compare their output with the page.
 
     `stands_for` maps what the page shows to what it is here: the service's address, ids from
@@ -101,7 +120,7 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
             command = step.command
             for shown, real in stands_for.items():
                 command = command.replace(shown, real)
-            ended = run_command(command, directory)
+            ended = run_command(command, directory, installed)
             output, code = ended.stdout, ended.returncode
             stands_for |= dict(zip(ID.findall(step.shown), ID.findall(output), strict=False))
         if step.shown.strip():
@@ -113,41 +132,44 @@ def _run_steps(block: Block, directory: Path, stands_for: dict[str, str]) -> Non
 
 
 def run_command(
-    command: str, directory: Path, environment: Mapping[str, str] | None = None
+    command: str,
+    directory: Path,
+    installed: Installed,
+    variables: Mapping[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a line of a page: one program with its arguments, and variables before it."""
     words = shlex.split(command)
-    variables = dict(environment or {})
+    variables = dict(variables or {})
     while assignment := ASSIGNMENT.fullmatch(words[0]):
         variables[assignment[1]] = assignment[2]
         words.pop(0)
+    return start(_resolved(words, installed), directory, variables, stderr=subprocess.STDOUT)
+
+
+def _resolved(words: list[str], installed: Installed) -> list[str]:
+    """The command with the program that a reader who has activated the venv would call."""
+    program, *arguments = words
+    curl = which("curl")
     programs = {
-        "penstock": [sys.executable, "-m", "penstock"],
-        "python": [sys.executable],
-        "curl": [
-            which("curl") or sys.executable,
-            *([] if which("curl") else [str(ROOT / "tests/docs/curl.py")]),
-        ],
+        "penstock": [str(installed.programs / "penstock")],
+        "python": [str(installed.python)],
+        "pytest": [str(installed.python), "-m", "pytest", "-p", "no:cacheprovider"],
+        "curl": [curl] if curl else [sys.executable, str(ROOT / "tests/docs/curl.py")],
     }
-    assert words[0] in programs, f"only penstock, python and curl are run, not {words[0]!r}"
-    return start([*programs[words[0]], *words[1:]], directory, variables, stderr=subprocess.STDOUT)
+    assert program in programs, f"only {', '.join(programs)} are run, not {program!r}"
+    return [*programs[program], *arguments]
 
 
 def start(
     command: list[str],
     directory: Path,
-    environment: Mapping[str, str] | None = None,
+    variables: Mapping[str, str] | None = None,
     stderr: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[str]:
-    own = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PENSTOCK_", "OPENAI_"))
-    }
     return subprocess.run(
         command,
         cwd=directory,
-        env={**own, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **(environment or {})},
+        env=environment(variables),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=stderr,
@@ -156,6 +178,16 @@ def start(
         timeout=PATIENCE_SECONDS,
         check=False,
     )
+
+
+def environment(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Nothing of this machine's own settings."""
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PENSTOCK_", "OPENAI_", "PYTEST_"))
+    }
+    return {**own, "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1", **(variables or {})}
 
 
 def assert_same(output: str, shown: str, what: str) -> None:

@@ -1,6 +1,6 @@
 """The part of curl that the docs use, for machines without it.
 
--s, -N, -X METHOD, -H "name: value", --json DATA|@FILE.
+-s, -N, -X METHOD, -H "name: value", -d DATA|@FILE.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ def main(arguments: list[str]) -> None:
         elif argument == "-H":
             name, _, value = next(words).partition(":")
             headers[name] = value.strip()
-        elif argument == "--json":
+        elif argument == "-d":
             text = next(words)
             data = Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()
-            headers["Content-Type"] = "application/json"
         else:
             address = argument if "//" in argument else f"http://{argument}"
     request = urllib.request.Request(address, data, headers, method=method)  # noqa: S310 -- the page's own service

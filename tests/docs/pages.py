@@ -3,14 +3,16 @@
 A comment before a block (`<!-- refused -->`) says how it is to be judged, without a word on the
 page. Marks may share a comment, separated by commas:
 
-| mark | before | means | |---|---|---| | `fragment` | python | a piece that can't run alone; only
-its syntax is checked | | `prints` | text | what the Python block before it prints | | `unknown
-handlers` | json, yaml | a document with handlers that only the reader has | | `refused` | json,
-yaml | a document that must not compile | | `output` | json | the output of the document before it,
-run with stand-ins for HTTP and LLM calls | | `served` | console, python | runs beside `penstock
-dev`: `localhost:8000` is that one | | `up` | text | what `penstock up` prints when everything has
-started | | `file: NAME` | any | is in the working directory of the page's later commands and
-scripts |
+- `fragment` (python): a piece that can't run alone; only its syntax is checked
+- `prints` (text): what the Python block before it prints
+- `unknown handlers` (json, yaml): a document with handlers that only the reader has
+- `refused` (json, yaml): a document that must not compile
+- `output` (json): the output of the document before it, run with mocks for HTTP and LLM calls
+- `served` (console, python): runs beside `penstock dev`: `localhost:8000` is that one
+- `up` (text): what `penstock up` prints when everything has started
+- `make run` (text): what the quickstart prints
+- `file: NAME` (any): is in the working directory of the page's later commands and scripts
+- `of: NAME` (any, in a story): the content of a file that is there already
 """
 
 from __future__ import annotations
@@ -21,7 +23,21 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKS = frozenset({"fragment", "prints", "unknown handlers", "refused", "output", "served", "up"})
+DOCS = ROOT / "docs"
+EXAMPLES = ROOT / "examples"
+MARKS = frozenset(
+    {
+        "fragment",
+        "prints",
+        "unknown handlers",
+        "refused",
+        "output",
+        "served",
+        "up",
+        "make run",
+    }
+)
+FILE_MARKS = ("file:", "of:")
 FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w-]*)[^\n]*$")
 COMMENT = re.compile(r"^<!--(.*)-->$")
 CODE = re.compile(r"`([^`\n]+)`")
@@ -35,19 +51,25 @@ class Block:
     text: str
     marks: frozenset[str]
     file: str | None
+    of: str | None = None
 
     @property
     def location(self) -> str:
         return f"{self.page}:{self.line}"
 
 
+STORIES = ("README.md", "docs/tutorial.md")
+"""Pages whose commands depend on each other; those of the examples are more of them."""
+
+
 def pages() -> list[Path]:
-    """README.md and everything under docs/, as far as it is there."""
-    return [
-        path
-        for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-        if path.is_file()
-    ]
+    """README.md, the pages of the examples, and everything under docs/."""
+    return [ROOT / "README.md", *sorted(EXAMPLES.rglob("*.md")), *sorted(DOCS.rglob("*.md"))]
+
+
+def is_story(page: str) -> bool:
+    """Whether the commands of a page are run in order, in one folder: `test_stories.py`."""
+    return page in STORIES or page.startswith("examples/")
 
 
 def page_name(path: Path) -> str:
@@ -76,13 +98,11 @@ def blocks_of(page: str, text: str) -> list[Block]:
                 inside.append(content)
             else:
                 raise AssertionError(f"{page}:{number}: the block never ends")
-            file = next(
-                (mark.removeprefix("file:").strip() for mark in marks if mark.startswith("file:")),
-                None,
-            )
-            plain = frozenset(mark for mark in marks if not mark.startswith("file:"))
+            file, of = (_file_named(mark, marks) for mark in FILE_MARKS)
+            plain = frozenset(mark for mark in marks if not mark.startswith(FILE_MARKS))
+            text_inside = "\n".join(inside) + "\n"
             blocks_found.append(
-                Block(page, number, fence["language"], "\n".join(inside) + "\n", plain, file)
+                Block(page, number, fence["language"], text_inside, plain, file, of)
             )
             marks = []
         elif comment := COMMENT.match(line.strip()):
@@ -90,6 +110,11 @@ def blocks_of(page: str, text: str) -> list[Block]:
         elif line.strip():
             marks = []
     return blocks_found
+
+
+def _file_named(mark: str, marks: list[str]) -> str | None:
+    names = [text.removeprefix(mark).strip() for text in marks if text.startswith(mark)]
+    return names[0] if names else None
 
 
 def before(block: Block, *languages: str) -> Block:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from contextlib import nullcontext
 from dataclasses import fields
 from pathlib import Path
@@ -26,7 +25,18 @@ from penstock.errors import InvalidWorkflow
 from penstock.worker import secrets
 from tests.cli.fleet import started
 from tests.docs.commands import SERVED, assert_same, prepare, run_block, served, start, steps
-from tests.docs.pages import MARKS, ROOT, Block, before, blocks, blocks_of, code_spans, pages
+from tests.docs.installed import Installed
+from tests.docs.pages import (
+    MARKS,
+    ROOT,
+    Block,
+    before,
+    blocks,
+    blocks_of,
+    code_spans,
+    is_story,
+    pages,
+)
 from tests.servers import open_folder
 
 VARIABLE = re.compile(rf"{PREFIX}[A-Z0-9_]*[A-Z0-9]")
@@ -34,10 +44,6 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 SETTINGS_ROW = re.compile(r"^\| `(PENSTOCK_\w+)` \| ([^|]*) \|", re.MULTILINE)
 SETTINGS = {PREFIX + name.upper(): name for name in _READERS}
 NAMED_BY_USERS = re.compile(rf"{secrets.PREFIX}\w+|{PREFIX}LLM_(\w+_)?API_KEY")
-
-
-STORIES = {"docs/tutorial.md"}
-"""Pages whose commands depend on each other; test_tutorial.py runs them in order."""
 
 
 def of(*languages: str) -> list[Any]:
@@ -48,7 +54,7 @@ def of(*languages: str) -> list[Any]:
 
 def alone(*languages: str) -> list[Any]:
     """Blocks that can be run by themselves."""
-    return [case for case in of(*languages) if case.values[0].page not in STORIES]
+    return [case for case in of(*languages) if not is_story(case.values[0].page)]
 
 
 def value_of(block: Block) -> Any:
@@ -100,15 +106,16 @@ def test_a_document_gives_the_output_that_is_shown(block: Block):
 
 
 @pytest.mark.parametrize("block", of("python"))
-def test_python_runs(block: Block, tmp_path: Path):
+def test_python_runs(block: Block, tmp_path: Path, installed: Installed):
     ast.parse(block.text)
     if "fragment" in block.marks:
         return
     prepare(block, tmp_path)
     script = tmp_path / (block.file or "example.py")
-    with served(tmp_path) if "served" in block.marks else nullcontext(SERVED) as address:
+    serving = served(installed, tmp_path) if "served" in block.marks else nullcontext(SERVED)
+    with serving as address:
         script.write_text(block.text.replace(SERVED, address), encoding="utf-8")
-        ended = start([sys.executable, "-W", "error", script.name], tmp_path)
+        ended = start([str(installed.python), "-W", "error", script.name], tmp_path)
     assert ended.returncode == 0, ended.stderr
     next_block = next(
         (later for later in blocks() if later.page == block.page and later.line > block.line), None
@@ -118,8 +125,8 @@ def test_python_runs(block: Block, tmp_path: Path):
 
 
 @pytest.mark.parametrize("block", alone("console"))
-def test_commands_print_what_is_shown(block: Block, tmp_path: Path):
-    run_block(block, tmp_path)
+def test_commands_print_what_is_shown(block: Block, tmp_path: Path, installed: Installed):
+    run_block(block, tmp_path, installed)
 
 
 @pytest.mark.parametrize("block", [case for case in of("text") if "up" in case.values[0].marks])

@@ -291,3 +291,15 @@ def test_an_error_of_the_whole_execution_names_no_node():
     assert record.error is not None
     assert record.error.category == "timeout"
     assert record.error_node_id is None
+
+
+def test_a_task_says_whether_it_is_the_last_attempt():
+    trial = Trial(node("a", retry={"max_attempts": 2, "initial_delay_seconds": 0, "jitter": 0}))
+    trial.fail("a", retryable=True)
+    assert [task.is_last for task in trial.tasks] == [False, True]
+
+
+def test_an_attempt_that_was_handed_back_is_not_counted_towards_the_last():
+    trial = Trial(node("a", retry={"max_attempts": 2, "initial_delay_seconds": 0, "jitter": 0}))
+    trial.lose("a", interrupted=True)
+    assert [(task.attempt, task.is_last) for task in trial.tasks] == [(1, False), (2, False)]

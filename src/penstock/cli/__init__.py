@@ -8,6 +8,7 @@ Everything that comes from data passes `safe_text` on its way to a terminal.
 
 On this machine:
 
+- `init`: `penstock init`.
 - `run`: `penstock run`.
 - `session`: one execution from its start to its end, with the ways to stop it early.
 - `progress`: an execution as it is watched: one row per node.

@@ -19,6 +19,7 @@ from penstock.cli.safe_text import clean
 from penstock.errors import PenstockError
 
 COMMANDS = {
+    "init": "penstock.cli.init:init",
     "run": "penstock.cli.run:run",
     "validate": "penstock.cli.validate:validate",
     "graph": "penstock.cli.graph:graph",

@@ -134,6 +134,8 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     now.
     """
     lenient_config: bool = False
+    is_last: bool = False
+    """No other attempt follows if this one fails."""
 
 
 class DeadLetter(msgspec.Struct, array_like=True):

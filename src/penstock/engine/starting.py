@@ -16,6 +16,7 @@ from penstock.definition.condition import Condition
 from penstock.definition.config import SecretText, put_over
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import Missing
+from penstock.engine import losses
 from penstock.engine.commands import NodeRun, Task
 from penstock.engine.data import evaluate
 from penstock.engine.deadlines import arm_queue
@@ -334,6 +335,7 @@ def _dispatch(
             record.trace,
             node.names_queue,
             record.lenient_config,
+            losses.attempts_used(run) >= node.retry.max_attempts,
         )
     )
 

@@ -24,4 +24,5 @@ this is the same for every store.
 - `tiering`: moves executions between a hot and a cold store that are two.
 - `timing`: how long the parts wait, and how often they look.
 - `meter`: reads commits for metrics.
+- `outcomes`: reads commits for the log of outcomes.
 """

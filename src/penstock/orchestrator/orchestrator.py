@@ -19,6 +19,7 @@ from penstock.errors import Fenced, StoreError
 from penstock.orchestrator import balance
 from penstock.orchestrator.lease_term import LeaseTerm
 from penstock.orchestrator.meter import Meter, levels
+from penstock.orchestrator.outcomes import log_outcomes
 from penstock.orchestrator.owner import Ended, Observer, PartitionOwner
 from penstock.orchestrator.reaper import WorkerWatch
 from penstock.orchestrator.routing import Routing
@@ -29,6 +30,7 @@ from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.plan_cache import PlanCache
 from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.outcomes import OutcomeLog
 
 log = logging.getLogger("penstock.orchestrator")
 
@@ -56,6 +58,7 @@ class Orchestrator:
         on_new_owner: Callable[[], None] | None = None,
         name: str = "",
         metrics: Metrics | None = None,
+        outcome_log: OutcomeLog | None = None,
         timing: OrchestratorTiming | None = None,
     ) -> None:
         timing = timing or OrchestratorTiming()
@@ -70,6 +73,7 @@ class Orchestrator:
         self._large_turn = asyncio.Lock()
         self._metrics = metrics or Metrics()
         self._meter = Meter(metrics, stores.hot.now) if metrics is not None else None
+        self._outcome_log = outcome_log
         self.name = name or f"orchestrator-{os.getpid()}-{secrets.token_hex(3)}"
         self.owned: dict[int, PartitionOwner] = {}
         self._tasks: list[asyncio.Task[None]] = []
@@ -116,6 +120,8 @@ class Orchestrator:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._deregister()  # again: it may just have announced itself
+        if self._outcome_log is not None:
+            self._outcome_log.close()
         await self._sandbox.close()  # whoever shares it gets new processes
 
     async def _deregister(self) -> None:
@@ -289,3 +295,5 @@ class Orchestrator:
             self._observer(plan, changes, ended)
         if self._meter is not None:
             self._meter.on_commit(changes)
+        if self._outcome_log is not None:
+            log_outcomes(self._outcome_log, changes)

@@ -33,6 +33,7 @@ from penstock.stores.opening import open_stores
 from penstock.stores.plan_cache import PlanCache
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.outcomes import OutcomeLog
 from penstock.views.executions import history_view
 from penstock.views.result import Result
 from penstock.worker.handlers import builtin
@@ -104,12 +105,14 @@ class Engine:
         clock: Callable[[], float] = time.time,
         built_in: bool = True,
         metrics: Metrics | None = None,
+        outcome_log: OutcomeLog | None = None,
         sandbox: Sandbox | None = None,
         timing: EngineTiming | None = None,
     ) -> None:
         """`timing` is for tests: by default the times are those of the settings."""
         self._built_in = built_in
         self.metrics = metrics
+        self._outcome_log = outcome_log
         self.settings = settings or Settings.load({"http_private": True})
         self._address = store or self.settings.store
         self._registry = registry or registered
@@ -195,6 +198,7 @@ class Engine:
             observer=self._on_commit,
             on_new_owner=self._look_again,
             metrics=self.metrics,
+            outcome_log=self._outcome_log,
             timing=timing.orchestrator,
         )
 

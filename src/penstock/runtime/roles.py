@@ -21,6 +21,7 @@ from penstock.sandbox import sandbox_of
 from penstock.stores.handlers import register_handlers
 from penstock.stores.plan_cache import LEARN_SECONDS, PlanCache
 from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.outcomes import OutcomeLog
 from penstock.worker.registry import Registry
 from penstock.worker.runtime import Worker
 from penstock.worker.timing import WorkerTiming
@@ -64,6 +65,7 @@ async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
             inline_max_bytes=settings.inline_max_bytes,
             sandbox=sandbox,
             metrics=metrics,
+            outcome_log=OutcomeLog(),
             timing=timing,
         )
 
@@ -110,6 +112,7 @@ async def run_worker(  # noqa: PLR0913 -- what it is made of
             settings,
             queues=served,
             metrics=metrics,
+            outcome_log=OutcomeLog(),
             sandbox=sandbox,
             timing=timing,
         )

@@ -22,6 +22,7 @@ from penstock.service import Service
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
 from penstock.telemetry.exposition import Exposition
 from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.outcomes import OutcomeLog
 
 
 async def run_api(settings: Settings, stop: asyncio.Event, *, on_ready: OnReady) -> None:
@@ -46,7 +47,7 @@ async def run_all_in_one(settings: Settings, stop: asyncio.Event, *, on_ready: O
     """
     with bind(settings.host, settings.port) as listening:
         async with (
-            Engine(settings=settings, metrics=Metrics()) as engine,
+            Engine(settings=settings, metrics=Metrics(), outcome_log=OutcomeLog()) as engine,
             serving(engine, settings, listening),
         ):
             on_ready(address_of(listening))

@@ -22,12 +22,13 @@ from typing import TYPE_CHECKING, Any
 from penstock.config import Settings
 from penstock.definition.model import BUILT_IN_HANDLERS
 from penstock.engine.commands import Stop, Task
-from penstock.engine.events import TaskEvent, TaskStarted
+from penstock.engine.events import TaskEvent, TaskFailed, TaskStarted
 from penstock.errors import StoreError
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.stores.base import BlobStore, TaskQueue
 from penstock.stores.task_keys import Key, key_of
 from penstock.telemetry.metrics import Metrics
+from penstock.telemetry.outcomes import OutcomeLog
 from penstock.telemetry.traces import active_tracer
 from penstock.worker.attempt import ROOM_BYTES, Attempt, run_attempt, run_traced, stopped_event
 from penstock.worker.heartbeats import Heartbeats, heartbeats_for
@@ -65,6 +66,7 @@ class Worker:
         queues: Iterable[str] = (),
         clock: Callable[[], float] = time.time,
         metrics: Metrics | None = None,
+        outcome_log: OutcomeLog | None = None,
         tracer: Tracer | None = None,
         sandbox: Sandbox | None = None,
         timing: WorkerTiming | None = None,
@@ -82,6 +84,8 @@ class Worker:
         self._queue = queue
         self._clock = clock
         self._metrics = metrics
+        self._outcome_log = outcome_log
+        """None where the orchestrator of the same process logs what failed."""
         self._tracer = tracer
         self.note: Callable[[Key], None] = queue.begin
         self.queues = set(queues) or {
@@ -196,6 +200,8 @@ class Worker:
             if task is not fetcher:
                 task.cancel()
         await asyncio.wait(tasks, timeout=2 * self.timing.abandon_seconds)
+        if self._outcome_log is not None:
+            self._outcome_log.close()
         if self._heartbeats is not None:
             # a heartbeat of a worker that has left would bring it back
             await self._heartbeats.close()
@@ -361,6 +367,8 @@ class Worker:
             self._metrics.task_ended(task.handler, outcome_name(event), task.attempt)
         if event is not None:
             self._outbox.append(event)
+            if self._outcome_log is not None and isinstance(event, TaskFailed):
+                _log_failure(self._outcome_log, task, event)
             if self._wake_reporter is not None:
                 _wake(self._wake_reporter)
                 self._wake_reporter = None
@@ -472,6 +480,22 @@ class Worker:
             self._pending.extend(old)
             self._wake_slot()
         return strays.keys() - before
+
+
+def _log_failure(outcome_log: OutcomeLog, task: Task, event: TaskFailed) -> None:
+    marks = {
+        "execution_id": task.execution_id,
+        "node_id": task.node_id,
+        "attempt": task.attempt,
+        "workflow": task.workflow,
+    }
+    outcome_log.attempt_failed(
+        marks,
+        event.error.message,
+        category=event.error.category,
+        is_last=task.is_last or not event.retryable,
+        traceback=event.error.traceback,
+    )
 
 
 def _wake(future: asyncio.Future[None]) -> None:
