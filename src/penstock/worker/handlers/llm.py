@@ -39,6 +39,7 @@ KEYS = config_keys("llm_service")
 UNAUTHORIZED = frozenset({401, 403})
 EXCERPT_CHARACTERS = 2000
 KEY_CHARACTERS_MIN = 8
+OPENAI_KEY_VARIABLE = "OPENAI_API_KEY"
 FUNCTION = "penstock.worker.handlers.llm:run"
 
 
@@ -74,7 +75,7 @@ class LlmHandler:
         response = _without_key(await client.send(request), provider)
         if not request.accepts(response.status_code):
             lacks_key = response.status_code in UNAUTHORIZED and not provider.api_key
-            hint = f" ({_key_hint(name)})" if lacks_key else ""
+            hint = f" ({_key_hint(name, provider)})" if lacks_key else ""
             raise failure(request, response, hint)
 
         if len(response.body) <= INLINE_BYTES and _is_checked_fast(call.schema, response.body):
@@ -126,7 +127,7 @@ class LlmHandler:
         # A server of one's own often has no keys; OpenAI's always has.
         if not provider.api_key and provider.base_url == OPENAI_URL:
             raise Terminal(
-                f"the LLM provider '{name}' has no API key: {_key_hint(name)}",
+                f"the LLM provider '{name}' has no API key: {_key_hint(name, provider)}",
                 category=ErrorCategory.LLM,
             )
         return provider
@@ -242,8 +243,10 @@ def _request(call: Call, model: str, provider: LlmProvider, ctx: Context) -> Req
     )
 
 
-def _key_hint(name: str) -> str:
+def _key_hint(name: str, provider: LlmProvider) -> str:
     variable = key_variable(name)
+    if provider.reads_openai_key:
+        variable = f"{OPENAI_KEY_VARIABLE} (or {variable})"
     return f"set {variable} in the worker's environment, or use --mock (PENSTOCK_MOCK_SERVICES=1)"
 
 
