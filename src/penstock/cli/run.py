@@ -29,7 +29,7 @@ can't be used, and nothing was run; 130 Ctrl-C (the first one cancels the execut
 ends the process at once)."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Run a workflow once, here, and show its progress.", epilog=EPILOG)
 @click.argument("file", metavar="FILE")
 @click.option(
     "-i",

@@ -17,7 +17,7 @@ EPILOG = """Examples:
 Exit codes: 0 all documents are valid (warnings are allowed); 2 at least one is not."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Check documents and list all their problems.", epilog=EPILOG)
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @click.option(
     "--handlers",
