@@ -14,6 +14,8 @@ decides for its partitions, a worker runs handlers, an API answers. They find ea
 stores alone. Each takes an event that says when to stop, and stops cleanly.
 
 - `engine`: orchestrator, worker and service in one process.
+- `calls`: the calls of an engine that a client of a server has too.
+- `open_state`: whether an engine is open, and which of its calls are under way.
 - `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
 - `handle`: the handle of an execution.
 - `roles`: the roles orchestrator and worker, one per process.
