@@ -49,6 +49,7 @@ CALLS: dict[str, Callable[[Engine], Awaitable[Any]]] = {
     "result": lambda engine: engine.result("e1"),
     "status": lambda engine: engine.status("e1"),
     "logs": lambda engine: engine.logs("e1", "a"),
+    "all_logs": lambda engine: anext(engine.all_logs("e1")),
     "cancel": lambda engine: engine.cancel("e1"),
     "pause": lambda engine: engine.pause("e1"),
     "resume": lambda engine: engine.resume("e1"),
@@ -93,6 +94,7 @@ HANDLE_CALLS: dict[str, Callable[[ExecutionHandle], Awaitable[Any]]] = {
     "history": lambda execution: execution.history(),
     "node": lambda execution: execution.node("a"),
     "logs": lambda execution: execution.logs("a"),
+    "all_logs": lambda execution: anext(execution.all_logs()),
     "graph": lambda execution: execution.graph(),
 }
 

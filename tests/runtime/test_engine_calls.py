@@ -34,6 +34,7 @@ BY_ID = {
     "history",
     "node",
     "logs",
+    "all_logs",
     "graph",
 }
 ONLY_ENGINE = BY_ID | {"open", "plan_for", "check_open", "check_still_open"}
@@ -180,6 +181,7 @@ async def same_handles(handle: ExecutionHandle, execution: Execution) -> None:
     assert await handle.history() == await execution.history()
     assert await handle.node("a/b c") == await execution.node("a/b c")
     assert await handle.logs("a/b c") == await execution.logs("a/b c")
+    assert await every(handle.all_logs()) == await every(execution.all_logs())
     texts = await handle.logs("a/b c")
     assert [text.rpartition(" INFO ")[2] for text in texts.values()] == ["attempt 1", "attempt 2"]
     assert await handle.graph() == await execution.graph()

@@ -10,7 +10,16 @@ import click
 
 from penstock.cli.command_groups import CommandGroup
 from penstock.cli.execution_ids import resolve
-from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
+from penstock.cli.remote import (
+    as_json,
+    ask,
+    decode,
+    gather,
+    print_json,
+    reading_options,
+    server_options,
+    short_time,
+)
 
 if TYPE_CHECKING:
     from penstock.client import Client
@@ -79,7 +88,7 @@ def dlq() -> None:
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
 )
 @as_json
-@server_options
+@reading_options
 def list_dead_letters(**options: Any) -> None:
     """List dead letters, the newest first."""
 
@@ -125,7 +134,7 @@ def _dead_letter_row(dead_letter: DeadLetter) -> list[object]:
 @dlq.command("show", epilog="Example:\n\n\b\n  penstock dlq show 7")
 @click.argument("dead_letter_id", metavar="ID", type=int)
 @as_json
-@server_options
+@reading_options
 def show_dead_letter(dead_letter_id: int, **options: Any) -> None:
     """Show a dead letter, and why each attempt failed."""
     answer = ask(options, lambda client: client.dead_letter(dead_letter_id))

@@ -16,8 +16,8 @@ from penstock.cli.remote import (
     gather,
     labels_text,
     print_json,
+    reading_options,
     seconds_between,
-    server_options,
     short_time,
 )
 
@@ -58,7 +58,7 @@ NODES_SHOWN = 200
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
 )
 @as_json
-@server_options
+@reading_options
 def list_executions(**options: Any) -> None:
     """List executions, the newest first."""
     from penstock.cli.reading import read_labels
@@ -124,7 +124,7 @@ def _execution_row(execution: ListedExecution) -> list[str]:
     "--logs", is_flag=True, help="Show the logs of all handlers, not only of those that failed."
 )
 @as_json
-@server_options
+@reading_options
 def show(execution_id: str, **options: Any) -> None:
     """Show the execution ID: its nodes, its failures and its output."""
 
@@ -206,7 +206,7 @@ Exit codes: 0 it completed; 1 it did not complete, or not yet: the output so far
     "--node", metavar="NODE", help="Print the output of this node instead of the workflow's."
 )
 @as_json
-@server_options
+@reading_options
 def results(execution_id: str, node: str | None, **options: Any) -> int:
     """Print the output of the execution ID as JSON.
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.moments import SINCE_HELP, UNTIL_HELP, as_moment
-from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
+from penstock.cli.remote import (
+    as_json,
+    ask,
+    decode,
+    gather,
+    print_json,
+    reading_options,
+    short_time,
+)
 
 if TYPE_CHECKING:
     from penstock.client import Client
@@ -43,7 +51,7 @@ GROUPED_MAX = 10_000
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
 )
 @as_json
-@server_options
+@reading_options
 def errors(**options: Any) -> None:
     """List nodes that failed for good, and why, the newest first."""
     filters = {name: options[name] for name in FILTERS}

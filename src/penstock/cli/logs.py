@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from penstock.cli.execution_ids import find_execution
-from penstock.cli.remote import WAIT_SECONDS, as_json, ask, print_json, server_options
+from penstock.cli.remote import WAIT_SECONDS, as_json, ask, print_json, reading_options
 from penstock.cli.safe_text import clean, one_line
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ With --follow and --json, each line is an object with what is new in the log of 
     help="Go on until the execution has ended. Running nodes are read once a second.",
 )
 @as_json
-@server_options
+@reading_options
 def logs(execution_id: str, node_id: str | None, **options: Any) -> None:
     """Print what the handlers of the execution ID have logged, or the handler of NODE.
 
@@ -56,7 +56,8 @@ def logs(execution_id: str, node_id: str | None, **options: Any) -> None:
         handle = await find_execution(client, execution_id)
         printer = LogPrinter(has_names=node_id is None, as_json=options["as_json"])
         if options["follow"]:
-            client.retry_seconds = WAIT_SECONDS
+            if options["store"] is None:
+                client.retry_seconds = WAIT_SECONDS
             await LogFollower(handle, node_id, printer).run()
             return
         items = [item async for item in read_logs(handle, node_id)]

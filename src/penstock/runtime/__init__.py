@@ -18,6 +18,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 - `open_state`: whether an engine is open, and which of its calls are under way.
 - `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
 - `handle`: the handle of an execution.
+- `store_reader`: the calls that look at something, on a file that another process has open.
 - `roles`: the roles orchestrator and worker, one per process.
 - `serving`: the roles with an API: the API alone, and everything in one process.
 - `background`: what each role runs beside its main loop, as one list per role.
@@ -40,10 +41,12 @@ if TYPE_CHECKING:
     from penstock.runtime.roles import run_orchestrator, run_worker
     from penstock.runtime.running import arun, run, run_loop
     from penstock.runtime.serving import run_all_in_one, run_api
+    from penstock.runtime.store_reader import StoreReader
 
 __all__ = [
     "Engine",
     "ExecutionHandle",
+    "StoreReader",
     "arun",
     "handlers_of",
     "open_scaled",
@@ -58,6 +61,7 @@ __all__ = [
 
 _MODULES = {
     "Engine": "engine",
+    "StoreReader": "store_reader",
     "arun": "running",
     "handlers_of": "opening",
     "open_scaled": "opening",

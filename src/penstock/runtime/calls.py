@@ -384,6 +384,16 @@ class EngineCalls(OpenState):
         """One node of an execution, as `ExecutionHandle.node` has it."""
         return _json(await self.service.nodes.view(execution_id, name))
 
+    @items_while_open
+    async def all_logs(self, execution_id: str) -> AsyncGenerator[Json, None]:
+        """The logs of all nodes of an execution, as `ExecutionHandle.all_logs` has them."""
+        position: int | None = 0
+        while position is not None:
+            page = await self.service.execution_logs.page(execution_id, position, PAGE)
+            for log in page.logs:
+                yield plain_json(log)
+            position = page.next_position
+
     @while_open
     async def graph(self, execution_id: str) -> Json:
         """The nodes and edges of an execution, with their states."""

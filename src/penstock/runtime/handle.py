@@ -31,6 +31,7 @@ class HandleBackend(Protocol):
     async def history(self, execution_id: str) -> list[Json]: ...
     async def node(self, execution_id: str, name: str) -> Json: ...
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]: ...
+    def all_logs(self, execution_id: str) -> AsyncGenerator[Json, None]: ...
     async def graph(self, execution_id: str) -> Json: ...
 
 
@@ -123,6 +124,13 @@ class ExecutionHandle:
     async def logs(self, name: str) -> dict[int, str]:
         """The logs of the node's handler, by attempt."""
         return await self._engine.logs(self.id, name)
+
+    def all_logs(self) -> AsyncGenerator[Json, None]:
+        """The logs of all nodes, in the order in which their attempts began.
+
+        Each has `node_id`, `attempt`, `text` and `live`: whether the attempt still runs.
+        """
+        return self._engine.all_logs(self.id)
 
     async def graph(self) -> Json:
         """The nodes and edges, with their states."""
