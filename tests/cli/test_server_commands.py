@@ -260,6 +260,39 @@ def test_put_stores_and_starts_nothing(desk: Desk):
     assert desk.json("versions", "only-stored")["items"][0]["version"] == 1
 
 
+BAD_JSON = """\
+{
+  "nodes": [
+    {"id": "a", "handler": "call_external_service", "config": {"ulr": "x"}},
+    {"id": "b", "handler": "nop"}
+  ]
+}
+"""
+BAD_YAML = "nodes:\n  - id: a\n    handler: nop\n    depends_on: [b]\n"
+
+
+@pytest.mark.parametrize("command", ["put", "submit"])
+@pytest.mark.parametrize(
+    ("file", "text", "places"),
+    [
+        ("bad.json", BAD_JSON, ["3:53", "3:64", "4:17"]),
+        ("bad.yaml", BAD_YAML, ["3:5", "4:18"]),
+        ("list.json", "\n []", ["2:2"]),
+        ("latin.json", '{"name": "\udcff"}', ["1:11"]),
+    ],
+)
+def test_a_refused_document_has_line_and_column_of_every_problem(
+    desk: Desk, command: str, file: str, text: str, places: list[str]
+):
+    (desk.folder / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+    done = desk(command, file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sorted(re.findall(rf"{file}:(\d+:\d+) ", done.stderr)) == places
+    assert "--handlers" not in done.stderr
+    if "nop" in text:
+        assert done.stderr.splitlines()[-1].startswith("A server knows the handlers of its workers")
+
+
 def test_workers(desk: Desk):
     fleet = desk.json("workers")
     assert [len(fleet[kind]) for kind in ("workers", "orchestrators")] == [1, 1]

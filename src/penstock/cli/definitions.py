@@ -34,6 +34,8 @@ SHARE = re.compile(r"(\d{1,9})=(\d{1,7})")
 def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any) -> None:
     """Store the workflow in FILE (- for standard input) under its name, as its latest version.
 
+    FILE may also be FILE.py:NAME or MODULE:NAME, a penstock.Workflow or a dict in Python.
+
     From now on, the name starts this version, so the API key needs the scope operate.
     `penstock submit FILE` starts a document without storing it under its name.
     """
@@ -42,11 +44,7 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
     from penstock.config import Settings
     from penstock.views.workflows import StoredWorkflow
 
-    document, source = reading.read_file(file, reading.document_limits(Settings.load()))
-    if not isinstance(document, dict):
-        raise reading.Refused(
-            f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}'
-        )
+    document, source = reading.read_object(file, reading.document_limits(Settings.load()))
 
     async def store(client: Client) -> dict[str, Any]:
         return await client.put_workflow(

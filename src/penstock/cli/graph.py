@@ -31,7 +31,10 @@ EPILOG = """Examples:
 @as_json
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def graph(file: str, form: str, **options: Any) -> None:
-    """Draw the nodes and dependencies of the workflow in FILE. Handlers need not be installed."""
+    """Draw the nodes and dependencies of the workflow in FILE. Handlers need not be installed.
+
+    FILE may also be FILE.py:NAME or MODULE:NAME, a penstock.Workflow or a dict in Python.
+    """
     from penstock.cli import diagrams, reading
     from penstock.config import Settings
     from penstock.definition.handler_configs import ConfigRules

@@ -17,6 +17,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 - `calls`: the calls of an engine that a client of a server has too.
 - `open_state`: whether an engine is open, and which of its calls are under way.
 - `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
+- `document_files`: `penstock.load`: a document from a file.
 - `handle`: the handle of an execution.
 - `store_reader`: the calls that look at something, on a file that another process has open.
 - `roles`: the roles orchestrator and worker, one per process.
@@ -36,6 +37,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.runtime.handle import ExecutionHandle
 
 if TYPE_CHECKING:
+    from penstock.runtime.document_files import load
     from penstock.runtime.engine import Engine
     from penstock.runtime.opening import handlers_of, open_scaled, service_over
     from penstock.runtime.roles import run_orchestrator, run_worker
@@ -49,6 +51,7 @@ __all__ = [
     "StoreReader",
     "arun",
     "handlers_of",
+    "load",
     "open_scaled",
     "run",
     "run_all_in_one",
@@ -64,6 +67,7 @@ _MODULES = {
     "StoreReader": "store_reader",
     "arun": "running",
     "handlers_of": "opening",
+    "load": "document_files",
     "open_scaled": "opening",
     "run": "running",
     "run_all_in_one": "serving",
