@@ -285,6 +285,8 @@ class LlmProvider:
     base_url: str = OPENAI_URL
     api_key: str | None = field(default=None, repr=False)
     models: tuple[str, ...] = ()
+    reads_openai_key: bool = field(default=False, compare=False)
+    """Whether the variable OPENAI_API_KEY may hold its key; only for hints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -638,7 +640,7 @@ def _providers(tables: Any, environ: Mapping[str, str], path: Path) -> dict[str,
         base = environ.get("OPENAI_BASE_URL") or OPENAI_URL
         key = environ.get("OPENAI_API_KEY") or None
         base_url = _base_url(base, "OPENAI_BASE_URL")
-        providers["default"] = LlmProvider(base_url=base_url, api_key=key)
+        providers["default"] = LlmProvider(base_url, key, reads_openai_key=True)
     elif base:
         base_url = _base_url(base, f"{PREFIX}LLM_BASE_URL")
         default = providers.get("default", LlmProvider())

@@ -23,11 +23,19 @@ class SettingsError(PenstockError):
 
 
 class InvalidWorkflow(PenstockError):
-    """The document was refused; `problems` has every reason at once."""
+    """The document was refused; `problems` has every reason at once.
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    `file` is the name of the file that it was read from, if that is known.
+    """
+
+    def __init__(self, problems: Sequence[Problem], file: str | None = None) -> None:
         self.problems = list(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        self.file = file
+        if file is None:
+            lines = [str(problem) for problem in self.problems]
+        else:
+            lines = [problem.in_file(file) for problem in self.problems]
+        super().__init__("\n".join(lines))
 
 
 class InvalidInput(PenstockError):

@@ -494,6 +494,9 @@ def test_a_service_that_others_can_reach_does_not_start_without_a_key():
         ):
             with pytest.raises(SettingsError, match="penstock keys create --scope submit"):
                 await require_keys(Settings(host=host), keys)
+        work = Settings(host=EVERYWHERE, store="sqlite:///work.db")
+        with pytest.raises(SettingsError, match=r"--scope submit --store sqlite:///work\.db'"):
+            await require_keys(work, keys)
         key, _ = await keys.create("first", ["read"])
         await require_keys(Settings(host=EVERYWHERE), keys)
         await keys.revoke(key.id)

@@ -62,12 +62,12 @@ CASES: list[tuple[list[str], str]] = [
         "penstock run: broken.json:1:12 not JSON: ... (line 1, column 12) ... [malformed_json]\n",
     ),
     (["broken.yaml"], "penstock run: broken.yaml:2:1 not YAML: ... [malformed_yaml]\n"),
-    (["latin.json"], "penstock run: latin.json: the document isn't UTF-8 ... [not_utf8]\n"),
+    (["latin.json"], "penstock run: latin.json:1:11 the document isn't UTF-8 ... [not_utf8]\n"),
     (
         ["twice.json"],
         "penstock run: twice.json:1:2 name: the key 'name' stands twice ... [duplicate_key]\n",
     ),
-    (["list.json"], "penstock run: list.json: a workflow is an object ... [not_an_object]\n"),
+    (["list.json"], "penstock run: list.json:1:1 a workflow is an object ... [not_an_object]\n"),
     (["empty.json"], "penstock run: empty.json:1:2 nodes: ... [empty_workflow]\n"),
     (
         ["cycle.json"],
@@ -174,5 +174,5 @@ def test_debug_adds_the_traceback_and_keeps_the_message_and_the_code(folder: Pat
 def test_an_unknown_command_is_refused(folder: Path):
     done = penstock("rum", cwd=folder)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("penstock: No such command 'rum'.")
-    assert done.stderr.endswith("'penstock --help' shows the arguments and options.\n")
+    assert done.stderr.startswith("penstock: there is no command 'rum'; did you mean 'run'?\n")
+    assert done.stderr.endswith("'penstock --help' shows the commands.\n")

@@ -45,6 +45,22 @@ def draw(path: Path, document: object, form: str) -> str:
     return done.stdout
 
 
+def test_json_has_nodes_and_edges(tmp_path):
+    write(tmp_path, {"flow.json": json.dumps(FLOW)})
+    graph = json.loads(penstock("graph", "flow.json", "--json", cwd=tmp_path).stdout)
+    assert graph["name"] == "test"
+    assert [(node["id"], node["level"]) for node in graph["nodes"]] == [
+        ("input", 0),
+        ("user", 1),
+        ("stock", 1),
+        ("vip", 2),
+        ("letter", 3),
+        ("output", 4),
+    ]
+    assert {"from": "vip", "to": "letter"} in graph["edges"]
+    assert len(graph["edges"]) == 7
+
+
 def test_text_shows_levels(tmp_path):
     assert draw(tmp_path, FLOW, "text") == dedent("""\
         test: 6 nodes, 7 edges, 5 levels

@@ -48,6 +48,7 @@ def test_a_key_is_made_shown_once_listed_and_revoked(tmp_path):
     again = penstock("keys", "revoke", key_id, cwd=tmp_path)
     assert (again.returncode, again.stdout) == (2, "")
     assert again.stderr.startswith(f"penstock keys: there is no key {key_id} that could be revoked")
+    assert "'penstock keys list' lists the keys" in again.stderr
 
 
 def test_the_secret_is_nowhere_in_the_store(tmp_path):
@@ -66,6 +67,19 @@ def test_a_key_has_the_scopes_that_were_named(tmp_path):
     assert (api_key["name"], api_key["scopes"]) == ("operate read", ["read", "operate"])
     assert TOKEN.fullmatch(api_key["key"] + "\n")
     assert done.stderr == ""
+
+
+def test_hints_name_the_store_that_was_named(tmp_path):
+    store = ("--store", "sqlite:///work.db")
+    done = penstock("keys", "create", "--scope", "read", *store, cwd=tmp_path)
+    token = TOKEN.fullmatch(done.stdout)
+    assert token is not None
+    command = f"penstock keys revoke {token[1]} --store sqlite:///work.db"
+    assert f"'{command}' revokes it" in done.stderr
+    revoked = penstock(*command.split()[1:], "--json", cwd=tmp_path)
+    assert json.loads(revoked.stdout) == {"id": token[1], "revoked": True}
+    again = penstock(*command.split()[1:], cwd=tmp_path)
+    assert "'penstock keys list --store sqlite:///work.db' lists the keys" in again.stderr
 
 
 def test_a_key_can_be_revoked_by_itself(tmp_path):

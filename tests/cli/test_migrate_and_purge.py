@@ -9,7 +9,8 @@ import psycopg
 import pytest
 from click.testing import CliRunner
 
-from penstock.cli.purge import SECONDS, purge
+from penstock.cli.moments import SECONDS
+from penstock.cli.purge import purge
 from tests.cli.commands import nodes, penstock, write
 from tests.servers import bare_database_url, database_url
 
@@ -23,6 +24,9 @@ def test_a_database_is_migrated_once_and_again(tmp_path):
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.endswith("is up to date\n")
         assert ":***@" in done.stdout
+    as_json = json.loads(penstock("migrate", "--database", url, "--json", cwd=tmp_path).stdout)
+    assert ":***@" in as_json["database"]
+    assert as_json["schema"]
     with psycopg.connect(url) as connection:
         assert connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchone() == (
             "3",

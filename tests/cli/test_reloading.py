@@ -6,12 +6,14 @@ A mistake in a file is corrected by saving the file again.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.cli.commands import start
+from tests.cli.commands import Terminal, start
 from tests.cli.serving import READY
 
 HANDLERS = """\
@@ -62,6 +64,16 @@ def test_a_changed_file_is_served_without_a_new_start_by_hand(tmp_path: Path) ->
             process.terminate()
             output, _ = process.communicate(timeout=30)
     assert process.returncode == 0, output
+
+
+def test_ctrl_c_in_the_terminal_stops_it_cleanly(tmp_path: Path) -> None:
+    terminal = Terminal("dev", "--reload", "--port", "0", cwd=tmp_path, columns=200)
+    terminal.read_until("Ctrl-C stops it.")
+    # As a terminal does it: all processes of the group in front get the signal.
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    assert terminal.close() == 0
+    assert "stopped" in terminal.screen
+    assert "Traceback" not in terminal.screen
 
 
 def test_a_port_that_is_in_use_ends_it_when_told(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ import json
 import re
 import signal
 from collections.abc import Iterator
-from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -15,13 +13,12 @@ from tests.cli.commands import (
     Terminal,
     foreign_escapes,
     nodes,
-    penstock,
     start,
     steady,
     visible,
     write,
 )
-from tests.cli.serving import dev
+from tests.cli.serving import Desk, dev
 
 EVIL = "\x1b[2J\x1b]0;owned\x07[bold red]marked[/]\u202e"
 OK = {
@@ -43,33 +40,24 @@ DOOMED = {
         {"id": "last", "handler": "noop", "dependencies": ["a/b"]},
     ],
 }
-FILES = {"ok.json": json.dumps(OK), "nap.json": json.dumps(NAP), "doomed.json": json.dumps(DOOMED)}
-
-
-class Desk:
-    """A folder, and a server that the commands in it talk to."""
-
-    def __init__(self, folder: Path, url: str) -> None:
-        self.folder = folder
-        self.url = url
-
-    def __call__(self, *arguments: str, stdin: str = "") -> CompletedProcess[str]:
-        return penstock(*arguments, cwd=self.folder, stdin=stdin, env={"PENSTOCK_URL": self.url})
-
-    def out(self, *arguments: str) -> str:
-        done = self(*arguments)
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout.strip()
-
-    def json(self, *arguments: str) -> dict:
-        answer: dict = json.loads(self.out(*arguments, "--json"))
-        return answer
-
-    def failed(self) -> str:
-        """The id of a new execution that has failed."""
-        done = self("submit", "doomed.json", "--wait", "--json")
-        assert done.returncode == 1
-        return str(json.loads(done.stdout)["execution_id"])
+LATER = {
+    "name": "later",
+    "nodes": [
+        {
+            "id": "flaky",
+            "handler": "fail",
+            "config": {"message": "not yet"},
+            "retry": {
+                "max_attempts": 2,
+                "initial_delay_seconds": 3600,
+                "max_delay_seconds": 3600,
+                "jitter_seconds": 0,
+            },
+        }
+    ],
+}
+DOCUMENTS = {"ok.json": OK, "nap.json": NAP, "doomed.json": DOOMED, "later.json": LATER}
+FILES = {name: json.dumps(document) for name, document in DOCUMENTS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -243,6 +231,68 @@ def test_pause_resume_and_cancel(desk: Desk):
     )
 
 
+def test_what_changes_something_says_it_as_json(desk: Desk):
+    execution_id = desk.out("submit", "nap.json")
+    assert desk.json("cancel", execution_id) == {
+        "items": [{"execution_id": execution_id, "requested": "cancel"}]
+    }
+    desk("watch", execution_id)
+    refused = desk("cancel", execution_id, "--json")
+    assert (refused.returncode, json.loads(refused.stdout)) == (2, {"items": []})
+    desk.failed()
+    (item,) = desk.json("dlq", "list", "--limit", "1")["items"]
+    assert desk.json("dlq", "drop", str(item["id"])) == {"dropped": [item["id"]]}
+    write(desk.folder, {"named.json": json.dumps({**OK, "name": "named"})})
+    desk.out("put", "named.json")
+    desk.out("alias", "set", "named", "old", "1")
+    assert desk.json("alias", "remove", "named", "old") == {
+        "workflow": "named",
+        "alias": "old",
+        "removed": True,
+    }
+
+
+def test_put_stores_and_starts_nothing(desk: Desk):
+    document = {**nodes({"id": "a", "handler": "noop"}), "name": "only-stored"}
+    write(desk.folder, {"stored.json": json.dumps(document)})
+    assert desk.out("put", "stored.json") == "only-stored@1"
+    assert desk.json("list", "--workflow", "only-stored") == {"items": []}
+    assert desk.json("versions", "only-stored")["items"][0]["version"] == 1
+
+
+BAD_JSON = """\
+{
+  "nodes": [
+    {"id": "a", "handler": "call_external_service", "config": {"ulr": "x"}},
+    {"id": "b", "handler": "nop"}
+  ]
+}
+"""
+BAD_YAML = "nodes:\n  - id: a\n    handler: nop\n    depends_on: [b]\n"
+
+
+@pytest.mark.parametrize("command", ["put", "submit"])
+@pytest.mark.parametrize(
+    ("file", "text", "places"),
+    [
+        ("bad.json", BAD_JSON, ["3:53", "3:64", "4:17"]),
+        ("bad.yaml", BAD_YAML, ["3:5", "4:18"]),
+        ("list.json", "\n []", ["2:2"]),
+        ("latin.json", '{"name": "\udcff"}', ["1:11"]),
+    ],
+)
+def test_a_refused_document_has_line_and_column_of_every_problem(
+    desk: Desk, command: str, file: str, text: str, places: list[str]
+):
+    (desk.folder / file).write_bytes(text.encode("utf-8", "surrogateescape"))
+    done = desk(command, file)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert sorted(re.findall(rf"{file}:(\d+:\d+) ", done.stderr)) == places
+    assert "--handlers" not in done.stderr
+    if "nop" in text:
+        assert done.stderr.splitlines()[-1].startswith("A server knows the handlers of its workers")
+
+
 def test_workers(desk: Desk):
     fleet = desk.json("workers")
     assert [len(fleet[kind]) for kind in ("workers", "orchestrators")] == [1, 1]
@@ -265,6 +315,26 @@ def test_ctrl_c_ends_the_view_and_not_the_execution(desk: Desk, ending: str):
     assert (process.returncode, error) == (130, "")
     assert f"The execution goes on; 'penstock watch {execution_id}' shows it again.\n" in out
     assert desk.json("show", execution_id)["state"] == "RUNNING"
+    desk.out("cancel", execution_id)
+
+
+def test_watch_says_when_a_node_is_tried_again(desk: Desk):
+    execution_id = desk.out("submit", "later.json")
+    with start("watch", execution_id, "--url", desk.url, cwd=desk.folder) as process:
+        assert process.stdout
+        line = process.stdout.readline()
+        while "RETRYING" not in line:
+            assert line, "it ended before the node was to be tried again"
+            line = process.stdout.readline()
+        desk.out("cancel", execution_id)
+        process.communicate(timeout=TIMEOUT_SECONDS)
+    assert re.search(r"again in (1 h 00 min|59 min \d\d s): not yet$", line)
+
+
+def test_an_execution_that_runs_is_shown_with_how_long_it_has_run(desk: Desk):
+    execution_id = desk.out("submit", "nap.json")
+    last = desk.out("show", execution_id).splitlines()[-1]
+    assert re.fullmatch(r"(PENDING|RUNNING) for (<1 ms|\d+ ms|\d+\.\d s): 1 \w+", last)
     desk.out("cancel", execution_id)
 
 

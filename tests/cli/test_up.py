@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from penstock.cli.up_folder import UpFolder
 from tests.cli.commands import penstock, write
 from tests.cli.fleet import Started, asked, servers, started
 from tests.servers import open_folder
@@ -65,7 +67,7 @@ def test_a_workflow_runs_and_is_there_after_the_next_start():
             ended = asked(f"{address_of(up)}/api/v1/executions?wait=30", FLOW)
             assert ended["state"] == "COMPLETED"
             assert stat.S_IMODE((folder / ".penstock" / "env").stat().st_mode) == 0o600
-            assert open_to_others(folder / ".penstock") == {"port"}, (
+            assert open_to_others(folder / ".penstock") == {"port", ".gitignore"}, (
                 "data and logs are for this account only"
             )
             processes = below(up)
@@ -125,6 +127,47 @@ def test_one_folder_is_for_one_of_them(tmp_path):
         assert (done.returncode, len(done.stderr.splitlines())) == (2, 1)
         assert "another 'penstock up' runs in .penstock" in done.stderr
         assert up.terminate() == 0
+
+
+def test_it_goes_on_in_the_background_until_it_is_told_to_stop(tmp_path):
+    write(tmp_path, {"handlers.py": HANDLERS})
+    env = servers()
+    done = penstock("up", *SMALL, "--detach", "--json", cwd=tmp_path, env=env)
+    assert (done.returncode, done.stderr) == (0, "")
+    state = json.loads(done.stdout)
+    try:
+        assert (state["workers"], state["orchestrators"], state["apis"]) == (1, 1, 1)
+        ended = asked(f"{state['url']}/api/v1/executions?wait=30", FLOW)
+        assert ended["state"] == "COMPLETED"
+        second = penstock("up", *SMALL, "--detach", cwd=tmp_path, env=env)
+        assert second.returncode == 2
+        assert "another 'penstock up' runs in .penstock; 'penstock down' stops it" in second.stderr
+        processes = [
+            psutil.Process(state["pid"]),
+            *psutil.Process(state["pid"]).children(recursive=True),
+        ]
+    finally:
+        stopped = penstock("down", cwd=tmp_path)
+    assert (stopped.returncode, stopped.stdout) == (0, "stopped; the data stay in .penstock\n")
+    until_now(lambda: not living(processes))
+    assert (tmp_path / ".penstock" / ".gitignore").read_text().splitlines()[-1] == "*"
+    again = penstock("down", "--json", cwd=tmp_path)
+    assert json.loads(again.stdout) == {"folder": ".penstock", "stopped": False}
+
+
+def test_what_fails_in_the_background_is_told_in_front(tmp_path):
+    write(tmp_path, {"handlers.py": "import not_there\n"})
+    done = penstock("up", *SMALL, "--detach", cwd=tmp_path, env=servers())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "No module named 'not_there'" in done.stderr
+
+
+def test_a_folder_that_was_there_before_is_not_hidden_from_git(tmp_path):
+    folder = UpFolder(str(tmp_path))
+    folder.make()
+    assert not (tmp_path / ".gitignore").exists()
+    UpFolder(str(tmp_path / "new")).make()
+    assert (tmp_path / "new" / ".gitignore").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_told(tmp_path):

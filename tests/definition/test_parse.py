@@ -100,7 +100,7 @@ def test_what_is_not_utf_8_is_refused(form: str):
     assert refusal('{"a": "é"}'.encode("latin-1"), form) == (
         "not_utf8",
         "",
-        "the document isn't UTF-8: byte 7 can't be read; save it as UTF-8",
+        "the document isn't UTF-8: byte 7 can't be read (line 1, column 8); save it as UTF-8",
     )
     assert refusal('{"a": 1}'.encode("utf-16"), form)[0] == "not_utf8"
 

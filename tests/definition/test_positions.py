@@ -48,7 +48,7 @@ def place(path: str, text: str, form: str) -> tuple[int | None, int | None]:
 @pytest.mark.parametrize(
     ("path", "in_json", "in_yaml"),
     [
-        ("", (None, None), (None, None)),
+        ("", (1, 1), (1, 1)),
         ("name", (3, 3), (1, 1)),
         ("nodes", (3, 16), (4, 1)),
         ("nodes[0]", (4, 5), (5, 5)),

@@ -14,6 +14,7 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.local import Process
 from penstock.local.ports import free_port
+from penstock.local.process import plain_line
 from tests.waiting import until_now
 
 STUBBORN = (
@@ -58,6 +59,27 @@ def test_its_end_and_its_last_words_are_known(tmp_path):
     )
     assert until_now(lambda: process.code) == 3
     assert process.last_lines() == "no disk"
+
+
+RECORD = (
+    '{"timestamp":"2026-11-18T12:00:00.000Z","level":"error","logger":"penstock",'
+    '"event":"the store is gone","exception":"Traceback …\\n  File …\\nOSError: no disk"}'
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "plain"),
+    [
+        (RECORD, "error: the store is gone (OSError: no disk)"),
+        ('{"event":"stopped"}', "stopped"),
+        ('{"level":"info","event":"it has begun","worker_id":"w"}', "info: it has begun"),
+        ('{"some": "output"}', '{"some": "output"}'),
+        ("{not JSON", "{not JSON"),
+        ("  Segmentation fault\n", "Segmentation fault"),
+    ],
+)
+def test_a_record_in_a_log_is_shown_as_what_it_says(line, plain):
+    assert plain_line(line) == plain
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path):

@@ -6,14 +6,16 @@ Calls that are under way when it closes end.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from penstock import Engine, NotOpen, Registry
+from penstock import Engine, ExecutionHandle, NotOpen, Registry
 from penstock.config import Settings
+from penstock.contract.waiting import until
 from penstock.errors import PenstockError
 from penstock.worker.registry import Handler
 
@@ -33,10 +35,6 @@ def engine_on(kind: str, folder: Path) -> Engine:
     return Engine(address, settings=settings, registry=Registry([Handler("wait", wait_for_ever)]))
 
 
-async def next_event(engine: Engine) -> Any:
-    return await anext(engine.events("e1"))
-
-
 async def handle(engine: Engine) -> Any:
     return engine.execution("e1")
 
@@ -50,11 +48,54 @@ CALLS: dict[str, Callable[[Engine], Awaitable[Any]]] = {
     "execution": handle,
     "result": lambda engine: engine.result("e1"),
     "status": lambda engine: engine.status("e1"),
-    "events": next_event,
     "logs": lambda engine: engine.logs("e1", "a"),
+    "all_logs": lambda engine: anext(engine.all_logs("e1")),
     "cancel": lambda engine: engine.cancel("e1"),
     "pause": lambda engine: engine.pause("e1"),
     "resume": lambda engine: engine.resume("e1"),
+    "retry": lambda engine: engine.retry("e1"),
+    "preview of a retry": lambda engine: engine.retry("e1", preview=True),
+    "results": lambda engine: engine.results("e1"),
+    "history": lambda engine: engine.history("e1"),
+    "node": lambda engine: engine.node("e1", "a"),
+    "graph": lambda engine: engine.graph("e1"),
+    "execution_events": lambda engine: anext(engine.execution_events("e1")),
+    "events": lambda engine: anext(engine.events()),
+    "executions": lambda engine: anext(engine.executions()),
+    "put_workflow": lambda engine: engine.put_workflow(FLOW),
+    "validate": lambda engine: engine.validate(FLOW),
+    "workflows": lambda engine: anext(engine.workflows()),
+    "workflow": lambda engine: engine.workflow("short"),
+    "delete_workflow": lambda engine: engine.delete_workflow("short"),
+    "versions": lambda engine: anext(engine.versions("short")),
+    "set_alias": lambda engine: engine.set_alias("short", "stable", 1),
+    "remove_alias": lambda engine: engine.remove_alias("short", "stable"),
+    "dead_letters": lambda engine: anext(engine.dead_letters()),
+    "errors": lambda engine: anext(engine.errors()),
+    "dead_letter": lambda engine: engine.dead_letter(1),
+    "retry_dead_letter": lambda engine: engine.retry_dead_letter(1),
+    "retry_dead_letters": lambda engine: engine.retry_dead_letters(),
+    "drop_dead_letter": lambda engine: engine.drop_dead_letter(1),
+    "workers": lambda engine: engine.workers(),
+    "orchestrators": lambda engine: engine.orchestrators(),
+    "queues": lambda engine: engine.queues(),
+    "audit": lambda engine: anext(engine.audit()),
+    "health": lambda engine: engine.health(),
+}
+HANDLE_CALLS: dict[str, Callable[[ExecutionHandle], Awaitable[Any]]] = {
+    "result": lambda execution: execution.result(),
+    "status": lambda execution: execution.status(),
+    "events": lambda execution: anext(execution.events()),
+    "cancel": lambda execution: execution.cancel(),
+    "pause": lambda execution: execution.pause(),
+    "resume": lambda execution: execution.resume(),
+    "retry": lambda execution: execution.retry(),
+    "results": lambda execution: execution.results(),
+    "history": lambda execution: execution.history(),
+    "node": lambda execution: execution.node("a"),
+    "logs": lambda execution: execution.logs("a"),
+    "all_logs": lambda execution: anext(execution.all_logs()),
+    "graph": lambda execution: execution.graph(),
 }
 
 
@@ -74,27 +115,23 @@ def test_every_call_says_that_the_engine_is_not_open(kind: str, tmp_path: Path) 
             for call in CALLS.values():
                 with pytest.raises(NotOpen, match="has been closed"):
                     await call(engine)
-            for use in (
-                execution.result,
-                execution.status,
-                execution.cancel,
-                execution.pause,
-                execution.resume,
-            ):
+            for handle_call in HANDLE_CALLS.values():
                 with pytest.raises(NotOpen, match="has been closed"):
-                    await use()
+                    await handle_call(execution)
 
     asyncio.run(main())
 
 
 def test_every_call_of_an_engine_is_tried_when_it_is_not_open() -> None:
-    exceptions = {"check_open"}
-    public = {
-        name
-        for name in vars(Engine)
-        if not name.startswith("_") and callable(getattr(Engine, name))
-    }
-    assert public - exceptions <= {name.partition(" ")[0] for name in CALLS}
+    exceptions = {"open", "close", "check_open", "check_still_open"}
+    calls = {name.partition(" ")[0] for name in CALLS}
+    assert public_methods(Engine) - exceptions <= calls
+    assert public_methods(ExecutionHandle) == HANDLE_CALLS.keys()
+
+
+def public_methods(kind: type) -> set[str]:
+    members = inspect.getmembers_static(kind, inspect.isfunction)
+    return {name for name, _ in members if not name.startswith("_")}
 
 
 @pytest.mark.parametrize("kind", STORES)
@@ -153,6 +190,41 @@ def test_an_engine_can_be_opened_again(kind: str, tmp_path: Path) -> None:
         for _ in range(2):
             async with engine:
                 assert (await (await engine.start(FLOW)).result()).completed
+
+    asyncio.run(main())
+
+
+def test_an_engine_is_opened_and_closed_without_a_block(tmp_path: Path) -> None:
+    async def main() -> None:
+        engine = engine_on("sqlite", tmp_path)
+        await engine.close()
+        assert await engine.open() is engine
+        with pytest.raises(NotOpen, match="is open already"):
+            await engine.open()
+        assert (await (await engine.start(FLOW)).result()).completed
+        await engine.close()
+        await engine.close()
+        with pytest.raises(NotOpen, match="has been closed"):
+            await engine.start(FLOW)
+
+    asyncio.run(main())
+
+
+def test_streams_of_an_engine_that_closes_end(tmp_path: Path) -> None:
+    async def collect(events: Any) -> list[Any]:
+        return [event async for event in events]
+
+    async def main() -> None:
+        async with engine_on("memory", tmp_path) as engine:
+            long = await engine.start(LONG)
+            following = [
+                asyncio.create_task(collect(engine.events())),
+                asyncio.create_task(collect(long.events())),
+            ]
+            await until(lambda: engine.service.live_events.streams == 2)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            _, of_long = await asyncio.gather(*following)
+        assert of_long[0]["to"] == "RUNNING"
 
     asyncio.run(main())
 

@@ -600,6 +600,14 @@ class TestProviders:
         )
         assert "set PENSTOCK_LLM_MY_OPENAI_API_KEY in" in refused(ASK, settings)
 
+    def test_name_the_variable_of_openai_where_it_is_read(self, tmp_path):
+        settings = Settings.load(environ={}, directory=tmp_path)
+        assert refused(ASK, settings) == (
+            "the LLM provider 'default' has no API key: "
+            "set OPENAI_API_KEY (or PENSTOCK_LLM_API_KEY) in the worker's environment, "
+            "or use --mock (PENSTOCK_MOCK_SERVICES=1)"
+        )
+
     def test_of_ones_own_need_no_key(self):
         request, _ = sent(ASK, api_key=None)
         assert "Authorization" not in request.headers

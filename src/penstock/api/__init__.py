@@ -17,7 +17,7 @@ What a request meets, in this order:
 - `raw_path`: the path as it was sent, for names that have a slash in them.
 - `bodies`: reads bodies: size, strict JSON, then the JSON Schema that OpenAPI shows.
 - `paging`: lists in pages, and the parameters that choose them.
-- `problems`: RFC 9457: whatever goes wrong is a problem document that says what to do.
+- `problems`: RFC 9457: whatever goes wrong is answered with a problem document.
 - `timing`: how long answers wait, and what a stream of events does now and then.
 
 The routes:

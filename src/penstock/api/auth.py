@@ -31,7 +31,7 @@ from penstock.api.audit_log import skip_audit
 from penstock.api.client_address import TrustedProxies
 from penstock.api.failed_logins import FailedLogins
 from penstock.api.problems import problem_response
-from penstock.config import Settings
+from penstock.config import Settings, hide_password, is_redis
 from penstock.errors import SettingsError, StoreError
 from penstock.service.keys import SCOPES, Keys, includes
 from penstock.service.outages import shown_outage
@@ -78,7 +78,7 @@ async def require_keys(settings: Settings, keys: Keys) -> None:
     """Check that a service that others can reach has an API key. Raises `SettingsError`."""
     if await keys.any():
         return
-    make = "make one with 'penstock keys create --scope submit'"
+    make = f"make one with '{_create_command(settings)}'"
     if not is_loopback(settings.host):
         raise SettingsError(
             f"host is {settings.host}, where others can reach the service,"
@@ -86,6 +86,16 @@ async def require_keys(settings: Settings, keys: Keys) -> None:
         )
     if settings.require_keys == "always":
         raise SettingsError(f"require_keys is always, and there is no API key yet; {make}")
+
+
+def _create_command(settings: Settings) -> str:
+    """The command that creates a key in the store of these settings."""
+    command = "penstock keys create --scope submit"
+    if settings.store != Settings().store:
+        command += f" --store {hide_password(settings.store)}"
+    if settings.database is not None and is_redis(settings.store):
+        command += f" --database {hide_password(settings.database)}"
+    return command
 
 
 class Identify:

@@ -26,13 +26,13 @@ from penstock.api.access import CALLER, Caller
 from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
-from penstock.api.health import store_checks
 from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import Refused, refusal_of
 from penstock.api.timing import ApiTiming
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound, PenstockError
 from penstock.service import Service
+from penstock.service.health import store_checks
 from penstock.service.keys import includes
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stored
@@ -355,7 +355,7 @@ def _check_operator(request: Request) -> None:
 
 def _health(service: Service, timing: ApiTiming) -> Endpoint:
     async def health() -> Response:
-        checks = await store_checks(service.stores, timing)
+        checks = await store_checks(service.stores, timing.check_seconds)
         fine = all(check.ok for check in checks.values())
         parts = {name: "healthy" if check.ok else "unhealthy" for name, check in checks.items()}
         view = views.CompatHealth(

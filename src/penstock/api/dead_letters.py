@@ -12,9 +12,7 @@ from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, number_cursor, page
-from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
-from penstock.errors import NotFound
 from penstock.service import Service
 from penstock.service.dead_letters import DeadLetters, Retried
 from penstock.stores.records import DeadLetterSearch
@@ -89,17 +87,17 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
         if preview:
             skip_audit(request.scope)
 
-        if "ids" in body:
-            await charge(request.scope, len(body["ids"]))
-            rows = [await dead_letters.get(dead_letter_id) for dead_letter_id in body["ids"]]
-        else:
-            rows = await dead_letters.page(search)
+        ids = body.get("ids")
+        if ids is not None:
+            await charge(request.scope, len(ids))
+        rows = await dead_letters.select(search, ids)
+        if ids is None:
             await charge(request.scope, len(rows))
 
         results = await dead_letters.retry_many(rows, preview=preview)
         if not preview:
             _note_retries(request, results)
-        items = [_retried_view(retried) for retried in results]
+        items = [retried.view() for retried in results]
         return answer(Page(items))
 
     @router.post(
@@ -129,12 +127,7 @@ def _dead_letter_routes(router: APIRouter, dead_letters: DeadLetters) -> None:
         **operation("get_dead_letter", "A dead letter", {200: DeadLetter}, errors=(404,)),
     )
     async def get(letter_id: DeadLetterId) -> Response:
-        row = await dead_letters.get(letter_id)
-        if row.closed == "dropped":
-            raise NotFound(
-                f"the dead letter {letter_id} was dropped; the list with closed=true still has it"
-            )
-        return answer(dead_letter_view(row))
+        return answer(dead_letter_view(await dead_letters.get_undropped(letter_id)))
 
     @router.post(
         "/{letter_id:int}/retry",
@@ -148,7 +141,7 @@ def _dead_letter_routes(router: APIRouter, dead_letters: DeadLetters) -> None:
     async def retry(letter_id: DeadLetterId, request: Request) -> Response:
         retried = await dead_letters.retry(letter_id)
         note(request.scope, execution_id=retried.execution_id)
-        return answer(_retried_view(retried), 201)
+        return answer(retried.view(), 201)
 
     @router.delete(
         "/{letter_id:int}",
@@ -174,15 +167,3 @@ def _note_retries(request: Request, results: list[Retried]) -> None:
         execution_ids=execution_ids[:IDS_MAX],
         failed=len(results) - len(execution_ids),
     )
-
-
-def _retried_view(retried: Retried) -> RetriedLetters:
-    view = RetriedLetters(retry_of=retried.retry_of, letters=retried.dead_letters)
-    if retried.plan is not None:
-        view.execution_id = retried.execution_id
-        view.version = retried.plan.version
-        view.keeps = retried.plan.reused
-        view.runs = retried.plan.runs
-    if retried.error is not None:
-        view.error = problem_of(retried.error)
-    return view

@@ -20,9 +20,8 @@ from penstock.api.rate_limit import charge
 from penstock.api.raw_path import is_route_word
 from penstock.definition.plan import Plan
 from penstock.engine.states import ExecutionState
-from penstock.errors import NotFound, StoreError
+from penstock.errors import InvalidInput, StoreError
 from penstock.service import Service
-from penstock.service.retries import RetryPlan
 from penstock.service.submissions import LABELS_MAX, StartRequest, Submitted
 from penstock.stores.base import ControlRequest
 from penstock.stores.records import Search
@@ -244,7 +243,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         cursor: Cursor = None,
         limit: Limit = 50,
     ) -> Response:
-        if workflow is not None and "@" in workflow and version is None:
+        if workflow is not None and version is None:
             workflow, version = await _resolve_reference(service, workflow)
         search = Search(
             states=tuple(str(state) for state in states),
@@ -328,21 +327,10 @@ def _node_routes(router: APIRouter, service: Service) -> None:
 
 
 async def _resolve_reference(service: Service, reference: str) -> tuple[str, int | None]:
-    """The name and the version that a reference such as `report@stable` means.
-
-    A reference that isn't found is taken as a name: a name may contain an @, and the workflow may
-    have been deleted before its executions.
-    """
     try:
-        name, weights = await service.workflows.meaning(reference)
-    except NotFound:
-        return reference, None
-    versions = [version for version, share in weights.items() if share]
-    if len(versions) > 1:
-        raise invalid_request(
-            [("workflow", f"{reference!r} means several versions; name one with version=")]
-        )
-    return name, versions[0]
+        return await service.workflows.searched(reference)
+    except InvalidInput as error:
+        raise invalid_request([("workflow", str(error))]) from None
 
 
 def _labels(texts: list[str]) -> dict[str, str]:
@@ -401,19 +389,9 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
         if body.get("preview", preview):
             skip_audit(request.scope)
             plan = await service.retries.preview(execution_id, start=start, version=version)
-            return answer(retried_view(None, execution_id, plan))
+            return answer(plan.view(None, execution_id))
 
         retry_id, plan = await service.retries.retry(execution_id, start=start, version=version)
         note(request.scope, execution_id=retry_id)
         headers = {"Location": f"/api/v1/executions/{retry_id}"}
-        return answer(retried_view(retry_id, execution_id, plan), 201, headers)
-
-
-def retried_view(retry_id: str | None, retry_of: str, plan: RetryPlan) -> Retried:
-    return Retried(
-        execution_id=retry_id,
-        retry_of=retry_of,
-        version=plan.version,
-        keeps=plan.reused,
-        runs=plan.runs,
-    )
+        return answer(plan.view(retry_id, execution_id), 201, headers)

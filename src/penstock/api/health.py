@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-
 from fastapi import APIRouter
-from msgspec import UNSET
 from starlette.responses import Response
 
 from penstock.api.bodies import answer
@@ -14,18 +10,14 @@ from penstock.api.describing import operation
 from penstock.api.timing import ApiTiming
 from penstock.service import Service
 from penstock.service.fleet import Fleet
-from penstock.service.outages import shown_outage
-from penstock.service.waiting import Waiting
-from penstock.stores.base import Stores
-from penstock.views.health import Check, Health, HealthReport
-from penstock.views.times import time_text
-
-NOBODY = "-"
-"""No workflow has this name and a version 0: looking for it is the cheapest read."""
-QUEUES_MAX = 20
-"""Queues with untaken tasks that are listed."""
-
-Checks = dict[str, Callable[[], Awaitable[Check]]]
+from penstock.service.health import (
+    are_ok,
+    health_report,
+    needed_checks,
+    run_checks,
+    store_checks,
+)
+from penstock.views.health import Health, HealthReport
 
 
 def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTiming) -> APIRouter:
@@ -43,10 +35,11 @@ def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTimin
     async def ready() -> Response:
         # orchestrators of other processes aren't needed: what is accepted now runs when they come
         if not service.stores.topology.is_tiered:
-            checks = await _run_checks(_needed_checks(service.stores, fleet), timing)
+            needed = needed_checks(service.stores, fleet)
+            checks = await run_checks(needed, timing.check_seconds)
         else:
-            checks = await store_checks(service.stores, timing)
-        fine = _are_ok(checks.values())
+            checks = await store_checks(service.stores, timing.check_seconds)
+        fine = are_ok(checks.values())
         return answer(Health("ok" if fine else "unavailable"), 200 if fine else 503)
 
     @router.get(
@@ -56,109 +49,7 @@ def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTimin
         " but something waits that nobody will run as things are.",
     )
     async def health() -> Response:
-        needed = _needed_checks(service.stores, fleet)
-        working = _working_checks(fleet, service.executions.waiting)
-        checks = await _run_checks({**needed, **working}, timing)
-
-        status = "ok" if _are_ok(checks.values()) else "degraded"
-        if not _are_ok(checks[name] for name in needed):
-            status = "unavailable"
-        is_up = status != "unavailable"
-        view = HealthReport(
-            status=status,
-            version=version,
-            time=time_text(service.stores.hot.now()),
-            reasons=[check.detail for check in checks.values() if check.detail is not UNSET],
-            checks=checks,
-            healthy=is_up,
-            ok=is_up,
-        )
-        return answer(view, 200 if is_up else 503)
+        report = await health_report(service, fleet, version, timing.check_seconds)
+        return answer(report, 200 if report.ok else 503)
 
     return router
-
-
-def _are_ok(checks: Iterable[Check]) -> bool:
-    return all(check.ok for check in checks)
-
-
-def _needed_checks(stores: Stores, fleet: Fleet) -> Checks:
-    """The checks of the parts without which nothing runs."""
-
-    async def orchestrator() -> Check:
-        if any(view.partitions for view in await fleet.orchestrators()):
-            return Check(ok=True)
-        return Check(
-            ok=False,
-            detail="no orchestrator owns a partition; start one with 'penstock orchestrator'",
-        )
-
-    return {**_store_checks(stores), "orchestrator": orchestrator}
-
-
-def _working_checks(fleet: Fleet, waiting: Waiting) -> Checks:
-    """The checks whether accepted executions are run."""
-
-    async def workers() -> Check:
-        count = len(await fleet.workers())
-        if count:
-            return Check(ok=True, count=count)
-        return Check(
-            ok=False,
-            count=0,
-            detail="no worker is alive: nothing runs until one is ('penstock worker')",
-        )
-
-    async def queues() -> Check:
-        untaken = await waiting.untaken()
-        if not untaken:
-            return Check(ok=True)
-
-        listed = untaken[:QUEUES_MAX]
-        texts = [
-            f"{tasks.waiting} tasks wait in the queue {tasks.queue!r}: {tasks.text}"
-            for tasks in listed
-        ]
-        if len(untaken) > QUEUES_MAX:
-            texts.append(f"and {len(untaken) - QUEUES_MAX} more")
-        return Check(
-            ok=False,
-            detail="; ".join(texts),
-            untaken=listed,
-        )
-
-    return {"workers": workers, "queues": queues}
-
-
-async def store_checks(stores: Stores, timing: ApiTiming) -> dict[str, Check]:
-    return await _run_checks(_store_checks(stores), timing)
-
-
-async def _run_checks(checks: Checks, timing: ApiTiming) -> dict[str, Check]:
-    results = await asyncio.gather(
-        *(_within_time(check, timing.check_seconds) for check in checks.values())
-    )
-    return dict(zip(checks, results, strict=True))
-
-
-def _store_checks(stores: Stores) -> Checks:
-    async def hot() -> Check:
-        stores.hot.check_open()
-        end = await stores.cold.executions.commits_end()
-        return Check(ok=True, position=end[0] if len(end) == 1 else list(end))
-
-    async def cold() -> Check:
-        await stores.cold.definitions.get_workflow(NOBODY, 0)
-        return Check(ok=True)
-
-    if stores.topology.is_tiered:
-        return {"redis": hot, "database": cold}
-    return {"store": hot}
-
-
-async def _within_time(check: Callable[[], Awaitable[Check]], seconds: float) -> Check:
-    try:
-        async with asyncio.timeout(seconds):
-            return await check()
-    except Exception as error:  # noqa: BLE001 -- whatever it is, this part doesn't answer
-        return Check(ok=False, detail=shown_outage(error))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Query
 
 from penstock.api.problems import Refused
 from penstock.views.pages import Page
+from penstock.views.times import parse_moment
 
 Row = TypeVar("Row")
 Item = TypeVar("Item")
@@ -75,10 +75,7 @@ def moment(text: str | None, name: str) -> float | None:
     # a plus in a URL is decoded as a space
     iso_text = text.replace(" ", "+") if "T" in text else text
     try:
-        at = datetime.fromisoformat(iso_text)
-        if at.tzinfo is None:
-            at = at.replace(tzinfo=UTC)
-        return at.timestamp()
-    except (ValueError, OverflowError):
+        return parse_moment(iso_text)
+    except ValueError:
         message = f"{name} is {text[:50]!r}; it must be a time such as 2026-01-31T12:00:00Z"
         raise Refused(422, "invalid_request", message) from None

@@ -22,7 +22,7 @@ from penstock.service import Service
 from penstock.service.workflows import ALIAS, Workflows
 from penstock.stores.records import LATEST
 from penstock.views import workflows as views
-from penstock.views.graphs import WorkflowGraph, workflow_graph
+from penstock.views.graphs import WorkflowGraph
 from penstock.views.pages import Page
 
 LOCATED_BYTES_MAX = 256 * 1024
@@ -98,19 +98,11 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
     ) -> Response:
         """Nothing is stored. A document with mistakes is a good answer too: `valid` is false."""
         document, text = await bodies.read_with_text(request, body_schemas.DOCUMENT)
-        view = views.Validation(valid=True, name=None, nodes=0, problems=[], warnings=[])
-        try:
-            checked = await workflows.check(
-                document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
-            )
-            view.name = checked.plan.name
-            view.nodes = len(checked.plan.nodes)
-            view.warnings = await in_text(checked.warnings, text)
-            if graph:
-                view.graph = workflow_graph(checked.plan)
-        except InvalidWorkflow as error:
-            view.valid = False
-            view.problems = await in_text(error.problems, text)
+        view = await workflows.validation(
+            document, strict=strict, allow_unknown_handlers=allow_unknown_handlers, graph=graph
+        )
+        view.problems = await in_text(view.problems, text)
+        view.warnings = await in_text(view.warnings, text)
         return answer(view)
 
     @router.get(

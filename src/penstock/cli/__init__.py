@@ -4,6 +4,8 @@ Each command is a module that is imported when it is called, and imports what it
 Everything that comes from data passes `safe_text` on its way to a terminal.
 
 - `app`: the list of commands; turns whatever goes wrong into one message and an exit code.
+- `command_groups`: groups of commands: sections in their help, hints about mistyped names.
+- `completion`: `penstock completion`.
 - `reading`: files, flags and standard input into checked values.
 
 On this machine:
@@ -29,6 +31,9 @@ Processes that serve:
 - `reloading`: `penstock dev --reload`.
 - `roles`: `penstock api`, `orchestrator` and `worker`: one role per process.
 - `up`: `penstock up`: a scaled-out Penstock on this machine.
+- `detaching`: `penstock up --detach`.
+- `down`: `penstock down`.
+- `up_folder`: the folder of `penstock up`: its lock, and what runs there.
 - `supervising`: the processes that `up` keeps running.
 - `migrate`: `penstock migrate`.
 - `purge`: `penstock purge`.
@@ -39,9 +44,12 @@ Processes that serve:
 Against a server:
 
 - `remote`: the address, the client, and how answers are printed.
+- `execution_ids`: executions named by the beginning of their id, or by `@last`.
+- `moments`: times that users write, such as `2d`.
 - `submit`: `penstock submit`.
 - `executions`: `penstock list`, `show`, `results`.
 - `watch`: `penstock watch`.
+- `logs`: `penstock logs`.
 - `control`: `penstock cancel`, `pause`, `resume`, `retry`.
 - `dlq`: `penstock dlq`.
 - `failures`: `penstock errors`.

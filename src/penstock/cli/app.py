@@ -15,42 +15,64 @@ from importlib import import_module
 import click
 
 from penstock import __version__
+from penstock.cli.command_groups import CommandGroup, no_such_option
 from penstock.cli.safe_text import clean
 from penstock.errors import PenstockError
 
-COMMANDS = {
-    "init": "penstock.cli.init:init",
-    "run": "penstock.cli.run:run",
-    "validate": "penstock.cli.validate:validate",
-    "graph": "penstock.cli.graph:graph",
-    "schema": "penstock.cli.schema:schema",
-    "dev": "penstock.cli.serve:dev",
-    "serve": "penstock.cli.serve:serve",
-    "up": "penstock.cli.up:up",
-    "api": "penstock.cli.roles:api",
-    "orchestrator": "penstock.cli.roles:orchestrator",
-    "worker": "penstock.cli.roles:worker",
-    "submit": "penstock.cli.submit:submit",
-    "list": "penstock.cli.executions:list_executions",
-    "show": "penstock.cli.executions:show",
-    "watch": "penstock.cli.watch:watch",
-    "results": "penstock.cli.executions:results",
-    "cancel": "penstock.cli.control:cancel",
-    "pause": "penstock.cli.control:pause",
-    "resume": "penstock.cli.control:resume",
-    "retry": "penstock.cli.control:retry",
-    "dlq": "penstock.cli.dlq:dlq",
-    "errors": "penstock.cli.failures:errors",
-    "workers": "penstock.cli.definitions:workers",
-    "put": "penstock.cli.definitions:put",
-    "versions": "penstock.cli.definitions:versions",
-    "alias": "penstock.cli.definitions:alias",
-    "doctor": "penstock.cli.doctor:doctor",
-    "keys": "penstock.cli.keys:keys",
-    "migrate": "penstock.cli.migrate:migrate",
-    "purge": "penstock.cli.purge:purge",
+COMMAND_GROUPS: dict[str, dict[str, str]] = {
+    "Write": {
+        "init": "penstock.cli.init:init",
+        "validate": "penstock.cli.validate:validate",
+        "graph": "penstock.cli.graph:graph",
+        "schema": "penstock.cli.schema:schema",
+    },
+    "Run": {
+        "run": "penstock.cli.run:run",
+        "dev": "penstock.cli.serve:dev",
+        "up": "penstock.cli.up:up",
+        "down": "penstock.cli.down:down",
+    },
+    "Start executions on a server": {
+        "submit": "penstock.cli.submit:submit",
+        "put": "penstock.cli.definitions:put",
+        "versions": "penstock.cli.definitions:versions",
+        "alias": "penstock.cli.definitions:alias",
+    },
+    "Look at executions": {
+        "list": "penstock.cli.executions:list_executions",
+        "show": "penstock.cli.executions:show",
+        "watch": "penstock.cli.watch:watch",
+        "logs": "penstock.cli.logs:logs",
+        "results": "penstock.cli.executions:results",
+        "errors": "penstock.cli.failures:errors",
+        "dlq": "penstock.cli.dlq:dlq",
+    },
+    "Control executions": {
+        "cancel": "penstock.cli.control:cancel",
+        "pause": "penstock.cli.control:pause",
+        "resume": "penstock.cli.control:resume",
+        "retry": "penstock.cli.control:retry",
+    },
+    "Serve": {
+        "serve": "penstock.cli.serve:serve",
+        "api": "penstock.cli.roles:api",
+        "orchestrator": "penstock.cli.roles:orchestrator",
+        "worker": "penstock.cli.roles:worker",
+    },
+    "Operate": {
+        "workers": "penstock.cli.definitions:workers",
+        "doctor": "penstock.cli.doctor:doctor",
+        "keys": "penstock.cli.keys:keys",
+        "migrate": "penstock.cli.migrate:migrate",
+        "purge": "penstock.cli.purge:purge",
+        "completion": "penstock.cli.completion:completion",
+    },
 }
-"""In the order of the help."""
+"""The commands by what they are for, in the order of the help."""
+
+COMMANDS: dict[str, str] = {
+    name: address for group in COMMAND_GROUPS.values() for name, address in group.items()
+}
 
 BAD_INPUT = 2
 INTERNAL_ERROR = 70
@@ -62,7 +84,7 @@ class ReaderGone(Exception):
     """Nobody reads standard output any more."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """The group of all commands, which imports only the one that is called."""
 
     def invoke(self, ctx: click.Context) -> object:
@@ -89,6 +111,19 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(module), name)
         return command
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        name_width = max(map(len, COMMANDS))
+        text_width = formatter.width - name_width - 6
+        for title, names in COMMAND_GROUPS.items():
+            rows: list[tuple[str, str]] = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                if command is not None:
+                    # Padded, so that the texts of all groups stand below each other.
+                    rows.append((name.ljust(name_width), command.get_short_help_str(text_width)))
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
 
 @click.group(
     cls=LazyGroup,
@@ -101,7 +136,8 @@ class LazyGroup(click.Group):
 def cli(context: click.Context) -> None:
     """Run workflows: DAGs of API calls, LLM calls and your own Python, written as JSON or YAML.
 
-    `penstock COMMAND --help` describes a command.
+    `penstock COMMAND --help` describes a command. Where a command takes the ID of an execution,
+    its beginning will do, and @last is the newest one.
     """
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
@@ -130,7 +166,12 @@ def call(arguments: Sequence[str] | None = None) -> int:
 def _report_usage_error(error: click.ClickException) -> int:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "penstock"
-    say(path, error.format_message(), f"'{path} --help' shows the arguments and options.")
+    message = error.format_message()
+    if isinstance(error, click.NoSuchOption):
+        message = no_such_option(error)
+    is_group = context is not None and isinstance(context.command, click.Group)
+    shown = "commands" if is_group else "arguments and options"
+    say(path, message, f"'{path} --help' shows the {shown}.")
     return BAD_INPUT
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.execution_ids import find_execution, resolve
 from penstock.cli.remote import as_json, ask, decode, print_json, server_options
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ AN_ID = "0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b"
 RETRY_EPILOG = f"""Examples:
 
 \b
-  penstock retry {AN_ID} --preview
-  penstock retry {AN_ID} --from letter --wait
+  penstock retry @last --preview
+  penstock retry 0199a1b2-6c3d --from letter --wait
   penstock retry {AN_ID} --version latest
 
 Prints the new execution's id. The exit codes are those of `submit`."""
@@ -26,14 +27,26 @@ Prints the new execution's id. The exit codes are those of `submit`."""
 def _control_command(verb: str, description: str) -> click.Command:
     @click.command(verb, help=description, epilog=f"Example:\n\n\b\n  penstock {verb} {AN_ID}")
     @click.argument("execution_ids", metavar="ID…", nargs=-1, required=True)
+    @as_json
     @server_options
     def command(execution_ids: tuple[str, ...], **options: Any) -> None:
-        async def request_control(client: Client) -> None:
-            for execution_id in execution_ids:
-                await getattr(client.execution(execution_id), verb)()
-                print(f"{verb} requested: {execution_id}", flush=True)
+        items: list[dict[str, str]] = []
 
-        ask(options, request_control)
+        async def request_control(client: Client) -> None:
+            # All of them before the first is changed: @last must not move meanwhile.
+            resolved = [await resolve(client, text) for text in execution_ids]
+            for execution_id in resolved:
+                await getattr(client.execution(execution_id), verb)()
+                items.append({"execution_id": execution_id, "requested": verb})
+                if not options["as_json"]:
+                    print(f"{verb} requested: {execution_id}", flush=True)
+
+        try:
+            ask(options, request_control)
+        finally:
+            # Also if one of them was refused: the ones before it have been changed.
+            if options["as_json"]:
+                print_json({"items": items})
 
     return command
 
@@ -46,7 +59,7 @@ pause = _control_command("pause", "Pause executions: no more nodes start; runnin
 resume = _control_command("resume", "Resume paused executions.")
 
 
-@click.command(epilog=RETRY_EPILOG)
+@click.command(short_help="Run what didn't complete, in a new execution.", epilog=RETRY_EPILOG)
 @click.argument("execution_id", metavar="ID")
 @click.option(
     "--from",
@@ -70,7 +83,7 @@ def retry(execution_id: str, **options: Any) -> int:
     async def start_retry(client: Client) -> int:
         from penstock.views.retries import Retried
 
-        handle = client.execution(execution_id)
+        handle = await find_execution(client, execution_id)
         plan = await handle.retry(options["start"], options["version"], preview=options["preview"])
         retried = decode(plan, Retried)
         if options["wait"] and retried.execution_id:

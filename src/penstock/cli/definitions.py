@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.command_groups import CommandGroup
 from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 SHARE = re.compile(r"(\d{1,9})=(\d{1,7})")
 
 
-@click.command(epilog="Examples:\n\n\b\n  penstock put report.json\n  penstock put - < report.json")
+@click.command(
+    short_help="Store a workflow without starting it.",
+    epilog="Examples:\n\n\b\n  penstock put report.json\n  penstock put - < report.json",
+)
 @click.argument("file", metavar="FILE")
 @click.option("--strict", is_flag=True, help="Treat unknown fields as errors.")
 @click.option(
@@ -30,6 +34,8 @@ SHARE = re.compile(r"(\d{1,9})=(\d{1,7})")
 def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any) -> None:
     """Store the workflow in FILE (- for standard input) under its name, as its latest version.
 
+    FILE may also be FILE.py:NAME or MODULE:NAME, a penstock.Workflow or a dict in Python.
+
     From now on, the name starts this version, so the API key needs the scope operate.
     `penstock submit FILE` starts a document without storing it under its name.
     """
@@ -38,11 +44,7 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
     from penstock.config import Settings
     from penstock.views.workflows import StoredWorkflow
 
-    document, source = reading.read_file(file, reading.document_limits(Settings.load()))
-    if not isinstance(document, dict):
-        raise reading.Refused(
-            f'{reading.shown_name(file)}: a workflow is an object, such as {{"nodes": […]}}'
-        )
+    document, source = reading.read_object(file, reading.document_limits(Settings.load()))
 
     async def store(client: Client) -> dict[str, Any]:
         return await client.put_workflow(
@@ -60,7 +62,10 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
     print(one_line(f"{stored.name}@{stored.version}"))
 
 
-@click.command(epilog="Examples:\n\n\b\n  penstock versions\n  penstock versions report --json")
+@click.command(
+    short_help="List the workflows, or the versions of one.",
+    epilog="Examples:\n\n\b\n  penstock versions\n  penstock versions report --json",
+)
 @click.argument("name", metavar="[NAME]", required=False)
 @as_json
 @server_options
@@ -121,11 +126,12 @@ def _weights(weights: ShownWeights) -> str:
 
 
 @click.group(
+    cls=CommandGroup,
     epilog="""Examples:
 
 \b
   penstock alias set report stable 3
-  penstock alias remove report stable"""
+  penstock alias remove report stable""",
 )
 def alias() -> None:
     """Names for versions, such as report@stable."""
@@ -175,17 +181,22 @@ def _read_target(target: str) -> dict[int, int]:
 @alias.command("remove", epilog="Example:\n\n\b\n  penstock alias remove report stable")
 @click.argument("name", metavar="NAME")
 @click.argument("alias_name", metavar="ALIAS")
+@as_json
 @server_options
 def remove_alias(name: str, alias_name: str, **options: Any) -> None:
     """Remove the alias NAME@ALIAS. Executions that were started with it go on."""
     from penstock.cli.safe_text import one_line
 
     ask(options, lambda client: client.remove_alias(name, alias_name))
+    if options["as_json"]:
+        print_json({"workflow": name, "alias": alias_name, "removed": True})
+        return
     print(one_line(f"{name}@{alias_name} is removed"))
 
 
 @click.command(
-    epilog="Example:\n\n\b\n  penstock workers --json | jq '.queues[] | select(.waiting > 100)'"
+    short_help="Show live workers and orchestrators, and the queues.",
+    epilog="Example:\n\n\b\n  penstock workers --json | jq '.queues[] | select(.waiting > 100)'",
 )
 @as_json
 @server_options

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
+from penstock.cli.command_groups import CommandGroup
+from penstock.cli.execution_ids import resolve
+from penstock.cli.remote import (
+    as_json,
+    ask,
+    decode,
+    gather,
+    print_json,
+    reading_options,
+    server_options,
+    short_time,
+)
 
 if TYPE_CHECKING:
     from penstock.client import Client
@@ -46,12 +57,21 @@ def given_filters(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in FILTERS if options[name] is not None}
 
 
+async def resolved(client: Client, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The filters, with the whole id of the execution that they name."""
+    if "execution_id" not in chosen:
+        return dict(chosen)
+    return {**chosen, "execution_id": await resolve(client, chosen["execution_id"])}
+
+
 @click.group(
+    cls=CommandGroup,
+    short_help="List, retry and drop nodes that failed for good.",
     epilog="""Example:
 
 \b
   penstock dlq list --workflow report
-  penstock dlq retry --workflow report"""
+  penstock dlq retry --workflow report""",
 )
 def dlq() -> None:
     """Dead letters: nodes that failed for good, to retry or to drop."""
@@ -68,13 +88,14 @@ def dlq() -> None:
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
 )
 @as_json
-@server_options
+@reading_options
 def list_dead_letters(**options: Any) -> None:
     """List dead letters, the newest first."""
 
     async def read_page(client: Client) -> tuple[list[dict[str, Any]], bool]:
+        chosen = await resolved(client, given_filters(options))
         dead_letters = client.dead_letters(
-            **given_filters(options), closed=options["everything"], limit=options["limit"] + 1
+            **chosen, closed=options["everything"], limit=options["limit"] + 1
         )
         return await gather(dead_letters, options["limit"])
 
@@ -113,7 +134,7 @@ def _dead_letter_row(dead_letter: DeadLetter) -> list[object]:
 @dlq.command("show", epilog="Example:\n\n\b\n  penstock dlq show 7")
 @click.argument("dead_letter_id", metavar="ID", type=int)
 @as_json
-@server_options
+@reading_options
 def show_dead_letter(dead_letter_id: int, **options: Any) -> None:
     """Show a dead letter, and why each attempt failed."""
     answer = ask(options, lambda client: client.dead_letter(dead_letter_id))
@@ -160,7 +181,11 @@ def retry_dead_letters(ids: tuple[int, ...], **options: Any) -> int:
     """
     chosen = _selection(ids, options)
     limits = {"limit": options["limit"], "preview": options["preview"]}
-    items = ask(options, lambda client: client.retry_dead_letters(**chosen, **limits))
+
+    async def retry(client: Client) -> list[dict[str, Any]]:
+        return await client.retry_dead_letters(**await resolved(client, chosen), **limits)
+
+    items = ask(options, retry)
     if options["as_json"]:
         print_json({"items": items})
     elif not items:
@@ -193,6 +218,7 @@ def _print_retried(retried: RetriedLetters) -> None:
 @click.argument("ids", metavar="[ID…]", nargs=-1, type=int)
 @filters
 @click.option("--all", "everything", is_flag=True, help="All open dead letters.")
+@as_json
 @server_options
 def drop_dead_letters(ids: tuple[int, ...], **options: Any) -> None:
     """Drop dead letters that need no more attention. The executions stay as they are."""
@@ -200,13 +226,20 @@ def drop_dead_letters(ids: tuple[int, ...], **options: Any) -> None:
 
     chosen = _selection(ids, options)
 
-    async def drop(client: Client) -> int:
-        dropped = list(ids) or [item["id"] async for item in client.dead_letters(**chosen)]
+    async def drop(client: Client) -> list[int]:
+        dropped = list(ids)
+        if not dropped:
+            dead_letters = client.dead_letters(**await resolved(client, chosen))
+            dropped = [item["id"] async for item in dead_letters]
         for dead_letter_id in dropped:
             await client.drop_dead_letter(dead_letter_id)
-        return len(dropped)
+        return dropped
 
-    print(f"{counted(ask(options, drop), 'dead letter')} dropped")
+    dropped = ask(options, drop)
+    if options["as_json"]:
+        print_json({"dropped": dropped})
+        return
+    print(f"{counted(len(dropped), 'dead letter')} dropped")
 
 
 def _selection(ids: tuple[int, ...], options: Mapping[str, Any]) -> dict[str, Any]:

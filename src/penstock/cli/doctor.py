@@ -31,7 +31,9 @@ EPILOG = """Examples:
 Exit codes: 0 no check failed; 1 a check failed."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(
+    short_help="Print the settings in force, and check stores and server.", epilog=EPILOG
+)
 @click.option("--store", metavar="URL", help="The store to check. Default: PENSTOCK_STORE.")
 @click.option(
     "--database", metavar="URL", help="With Redis: its PostgreSQL. Default: PENSTOCK_DATABASE."

@@ -10,6 +10,7 @@ from penstock.engine.commands import NodeRun
 from penstock.views.errors import Attempt, attempts_view
 from penstock.views.executions import Execution
 from penstock.views.nodes import Node, NodeDetail
+from penstock.views.times import seconds_of
 
 if TYPE_CHECKING:
     from penstock import client
@@ -68,7 +69,7 @@ async def remote_failed_node(handle: client.Execution, node_id: str) -> FailedNo
     """A node on a server."""
     node = decode(await handle.node(node_id), NodeDetail)
     failures: list[Attempt] = [attempt for attempt in node.attempts if attempt.error is not None]
-    return FailedNode(node.attempt, failures, node.errors_dropped)
+    return FailedNode(node.attempt, failures, node.errors_dropped, seconds_of(node.retry_at))
 
 
 def local_ending(

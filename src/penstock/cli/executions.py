@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.execution_ids import find_execution
+from penstock.cli.moments import SINCE_HELP, UNTIL_HELP, as_moment
 from penstock.cli.remote import (
     as_json,
     ask,
@@ -14,8 +16,8 @@ from penstock.cli.remote import (
     gather,
     labels_text,
     print_json,
+    reading_options,
     seconds_between,
-    server_options,
     short_time,
 )
 
@@ -34,7 +36,7 @@ NODES_SHOWN = 200
 
 \b
   penstock list
-  penstock list --state FAILED --workflow report --since 2026-01-31T12:00:00Z
+  penstock list --state FAILED --workflow report --since 1h
   penstock list --label team=billing --limit 1000 --json | jq -r '.items[].execution_id'""",
 )
 @click.option(
@@ -49,16 +51,14 @@ NODES_SHOWN = 200
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME=VALUE", help="Repeatable; all must match."
 )
-@click.option(
-    "--since", metavar="TIME", help="Created at or after this time, e.g. 2026-01-31T12:00:00Z."
-)
-@click.option("--until", metavar="TIME", help="Created before this time.")
+@click.option("--since", callback=as_moment, metavar="TIME", help=f"Created {SINCE_HELP}")
+@click.option("--until", callback=as_moment, metavar="TIME", help=f"Created {UNTIL_HELP}")
 @click.option("--text", metavar="TEXT", help="A part of the id or of the workflow's name.")
 @click.option(
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
 )
 @as_json
-@server_options
+@reading_options
 def list_executions(**options: Any) -> None:
     """List executions, the newest first."""
     from penstock.cli.reading import read_labels
@@ -112,23 +112,24 @@ def _execution_row(execution: ListedExecution) -> list[str]:
 
 
 @click.command(
+    short_help="Show an execution: its nodes, failures and output.",
     epilog="""Examples:
 
 \b
-  penstock show 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b
-  penstock show 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --json | jq .nodes"""
+  penstock show @last
+  penstock show 0199a1b2-6c3d --json | jq .nodes""",
 )
 @click.argument("execution_id", metavar="ID")
 @click.option(
     "--logs", is_flag=True, help="Show the logs of all handlers, not only of those that failed."
 )
 @as_json
-@server_options
+@reading_options
 def show(execution_id: str, **options: Any) -> None:
     """Show the execution ID: its nodes, its failures and its output."""
 
     async def show_execution(client: Client) -> None:
-        handle = client.execution(execution_id)
+        handle = await find_execution(client, execution_id)
         result = await handle.status()
         if options["as_json"]:
             print_json(result.view)
@@ -191,20 +192,21 @@ def _node_row(node_id: str, node: Node) -> list[object]:
 
 
 @click.command(
+    short_help="Print the output of an execution as JSON.",
     epilog="""Examples:
 
 \b
-  penstock results 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b | jq .total
-  penstock results 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --node letter
+  penstock results @last | jq .total
+  penstock results 0199a1b2-6c3d --node letter
 
-Exit codes: 0 it completed; 1 it did not complete, or not yet: the output so far is printed."""
+Exit codes: 0 it completed; 1 it did not complete, or not yet: the output so far is printed.""",
 )
 @click.argument("execution_id", metavar="ID")
 @click.option(
     "--node", metavar="NODE", help="Print the output of this node instead of the workflow's."
 )
 @as_json
-@server_options
+@reading_options
 def results(execution_id: str, node: str | None, **options: Any) -> int:
     """Print the output of the execution ID as JSON.
 
@@ -214,7 +216,11 @@ def results(execution_id: str, node: str | None, **options: Any) -> int:
     from penstock.cli.safe_text import json_text, one_line
     from penstock.views.executions import Results
 
-    answer = ask(options, lambda client: client.execution(execution_id).results())
+    async def read_results(client: Client) -> dict[str, Any]:
+        handle = await find_execution(client, execution_id)
+        return await handle.results()
+
+    answer = ask(options, read_results)
     results = decode(answer, Results)
     if options["as_json"]:
         print_json(answer)
@@ -223,8 +229,8 @@ def results(execution_id: str, node: str | None, **options: Any) -> int:
     elif node in results.outputs:
         print(json_text(results.outputs[node], indent=2))
     else:
-        message = f"node {node!r} has no output in execution {execution_id}"
-        raise Refused(f"{message}; 'penstock show {execution_id}' shows its state")
+        message = f"node {node!r} has no output in execution {results.execution_id}"
+        raise Refused(f"{message}; 'penstock show {results.execution_id}' shows its state")
     if not results.completed:
         error = f": {results.error.message}" if results.error else ""
         print(one_line(f"the execution is {results.state}{error}", 2000), file=sys.stderr)

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.remote import as_json, ask, decode, gather, print_json, server_options, short_time
+from penstock.cli.moments import SINCE_HELP, UNTIL_HELP, as_moment
+from penstock.cli.remote import (
+    as_json,
+    ask,
+    decode,
+    gather,
+    print_json,
+    reading_options,
+    short_time,
+)
 
 if TYPE_CHECKING:
     from penstock.client import Client
@@ -24,19 +33,17 @@ GROUPED_MAX = 10_000
     epilog="""Examples:
 
 \b
-  penstock errors --since 2026-01-24T00:00:00Z
+  penstock errors --since 7d
   penstock errors --workflow report --node fetch --text "timed out"
-  penstock errors --group --since 2026-01-24T00:00:00Z""",
+  penstock errors --group --since 2026-01-24""",
 )
 @click.option("--workflow", metavar="NAME")
 @click.option("--node", "node_id", metavar="ID")
 @click.option("--handler", metavar="NAME")
 @click.option("--category", metavar="NAME", help="Of the error: http, llm, handler, timeout, …")
 @click.option("--text", metavar="TEXT", help="A part of the error's message.")
-@click.option(
-    "--since", metavar="TIME", help="Failed at or after this time, e.g. 2026-01-31T12:00:00Z."
-)
-@click.option("--until", metavar="TIME", help="Failed before this time.")
+@click.option("--since", callback=as_moment, metavar="TIME", help=f"Failed {SINCE_HELP}")
+@click.option("--until", callback=as_moment, metavar="TIME", help=f"Failed {UNTIL_HELP}")
 @click.option(
     "--group", is_flag=True, help="Count them by workflow, node and category (the newest 10,000)."
 )
@@ -44,7 +51,7 @@ GROUPED_MAX = 10_000
     "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
 )
 @as_json
-@server_options
+@reading_options
 def errors(**options: Any) -> None:
     """List nodes that failed for good, and why, the newest first."""
     filters = {name: options[name] for name in FILTERS}

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+from penstock.cli.command_groups import CommandGroup
+from penstock.cli.remote import as_json as json_option
+from penstock.cli.remote import print_json
 
 if TYPE_CHECKING:
     from penstock.service.keys import Keys
     from penstock.stores.records import ApiKey
 
 Answer = TypeVar("Answer")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 EPILOG = """Examples:
 
@@ -23,14 +28,27 @@ EPILOG = """Examples:
 SCOPES = ["read", "submit", "operate", "admin"]
 """The same as in service/keys.py, which the help need not import."""
 
-_store = click.option(
-    "--store", metavar="URL", help="Default: PENSTOCK_STORE, or sqlite:///penstock.db."
-)
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+def _store_options(command: Command) -> Command:
+    options = (
+        click.option(
+            "--store", metavar="URL", help="Default: PENSTOCK_STORE, or sqlite:///penstock.db."
+        ),
+        click.option(
+            "--database",
+            metavar="URL",
+            help="With Redis: its PostgreSQL. Default: PENSTOCK_DATABASE.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 _debug = click.option("--debug", is_flag=True, help="Show tracebacks.")
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=CommandGroup, short_help="Create, list and revoke API keys.", epilog=EPILOG)
 def keys() -> None:
     """Manage API keys, which a service needs that isn't bound to loopback.
 
@@ -50,16 +68,15 @@ def keys() -> None:
 @click.option(
     "--name", help="What the key is for, shown in lists and the audit log. Default: its scopes."
 )
-@_store
-@_json
+@_store_options
+@json_option
 @_debug
 def create(
     scopes: tuple[str, ...],
     name: str | None,
-    store: str | None,
     *,
     as_json: bool,
-    debug: bool,  # noqa: ARG001 -- the app looks at it
+    **options: Any,
 ) -> None:
     """Create a key and print it. It is shown only once: the store has only its hash."""
     from penstock.service.keys import check_key
@@ -67,28 +84,33 @@ def create(
     key_name = " ".join(scopes) if name is None else name
     # Before a store is opened, so that a mistake leaves no file behind.
     check_key(key_name, scopes)
-    key, token = _with_keys(store, lambda keys: keys.create(key_name, scopes), make=True)
+    key, token = _with_keys(options, lambda keys: keys.create(key_name, scopes), make=True)
     if as_json:
+        import msgspec
+
         from penstock.views.access import created_key_view
 
-        _print_json(created_key_view(key, token))
+        print_json(msgspec.to_builtins(created_key_view(key, token)))
         return
     print(token, flush=True)
-    hint = f"Save it: it is not shown again. 'penstock keys revoke {key.id}' revokes it."
-    print(hint, file=sys.stderr)
+    revoke_command = f"penstock keys revoke {key.id}{_store_flags(options)}"
+    print(f"Save it: it is not shown again. '{revoke_command}' revokes it.", file=sys.stderr)
 
 
 @keys.command("list", epilog="Example:\n\n\b\n  penstock keys list --json | jq '.items[].name'")
-@_store
-@_json
+@_store_options
+@json_option
 @_debug
-def list_keys(store: str | None, *, as_json: bool, debug: bool) -> None:  # noqa: ARG001
+def list_keys(*, as_json: bool, **options: Any) -> None:
     """List all keys, also revoked ones, the oldest first."""
-    all_keys = _with_keys(store, lambda keys: keys.list())
+    all_keys = _with_keys(options, lambda keys: keys.list())
     if as_json:
+        import msgspec
+
         from penstock.views.access import listed_key_view
 
-        _print_json({"items": [listed_key_view(key) for key in all_keys]})
+        views = [listed_key_view(key) for key in all_keys]
+        print_json({"items": msgspec.to_builtins(views)})
         return
     head = ("ID", "SCOPES", "CREATED", "REVOKED", "NAME")
     _print_table([head, *[_key_row(key) for key in all_keys]])
@@ -96,32 +118,53 @@ def list_keys(store: str | None, *, as_json: bool, debug: bool) -> None:  # noqa
 
 @keys.command(epilog="Example:\n\n\b\n  penstock keys revoke 3f0c9a1be274")
 @click.argument("key_id", metavar="ID")
-@_store
+@_store_options
+@json_option
 @_debug
-def revoke(key_id: str, store: str | None, *, debug: bool) -> None:  # noqa: ARG001
+def revoke(key_id: str, *, as_json: bool, **options: Any) -> None:
     """Revoke a key. A running server stops accepting it within two seconds."""
     from penstock.errors import NotFound
 
     # A leaked key is at hand as a whole; its second part is the id.
     if key_id.startswith("pk_"):
         key_id = key_id.split("_")[1]
-    if not _with_keys(store, lambda keys: keys.revoke(key_id)):
+    if not _with_keys(options, lambda keys: keys.revoke(key_id)):
+        list_command = f"penstock keys list{_store_flags(options)}"
         raise NotFound(
-            f"there is no key {key_id} that could be revoked; 'penstock keys list' lists the keys"
+            f"there is no key {key_id} that could be revoked; '{list_command}' lists the keys"
         )
+    if as_json:
+        print_json({"id": key_id, "revoked": True})
+        return
     print(f"revoked {key_id}")
 
 
+def _store_flags(options: Mapping[str, Any]) -> str:
+    """The flags by which this command found its store, for another command in a hint."""
+    from penstock.config import hide_password
+
+    flags = ""
+    for name in ("store", "database"):
+        if options[name] is not None:
+            flags += f" --{name} {hide_password(options[name])}"
+    return flags
+
+
 def _with_keys(
-    store: str | None, work: Callable[[Keys], Awaitable[Answer]], *, make: bool = False
+    options: Mapping[str, Any],
+    work: Callable[[Keys], Awaitable[Answer]],
+    *,
+    make: bool = False,
 ) -> Answer:
     import asyncio
 
     from penstock.config import Settings
     from penstock.service.key_files import open_keys
 
+    settings = Settings.load({"store": options["store"], "database": options["database"]})
+
     async def call() -> Answer:
-        async with open_keys(Settings.load({"store": store}), make=make) as opened:
+        async with open_keys(settings, make=make) as opened:
             return await work(opened)
 
     return asyncio.run(call())
@@ -141,11 +184,3 @@ def _print_table(rows: list[tuple[str, ...]]) -> None:
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         print("  ".join(cells).rstrip())
-
-
-def _print_json(value: Any) -> None:
-    import msgspec
-
-    from penstock.cli.safe_text import json_text
-
-    print(json_text(msgspec.to_builtins(value)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from penstock.cli.remote import as_json, print_json
+
 EPILOG = """Examples:
 
 \b
@@ -21,11 +23,13 @@ EPILOG = """Examples:
     metavar="N",
     help="For a new database: the number of partitions, fixed from then on. Default: 8.",
 )
+@as_json
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def migrate(
     database: str | None,
     partitions: int | None,
     *,
+    as_json: bool,
     debug: bool,  # noqa: ARG001 -- the app looks at it
 ) -> None:
     """Create or update the tables in PostgreSQL.
@@ -44,7 +48,13 @@ def migrate(
             "no database is set; name one with --database postgresql://…, or PENSTOCK_DATABASE"
         )
     run_migration(settings.database, settings.partitions)
-    print(f"{hide_password(settings.database)} is up to date")
+    database_url = hide_password(settings.database)
+    if as_json:
+        from penstock.stores.postgres.schema import SCHEMA
+
+        print_json({"database": database_url, "schema": SCHEMA})
+        return
+    print(f"{database_url} is up to date")
 
 
 def run_migration(database: str, partitions: int | None) -> None:

@@ -50,10 +50,7 @@ class Row:
 
     def note(self, now: float) -> str:
         if self.state == NodeState.RETRYING:
-            when = "now"
-            if self.due_at and self.due_at > now:
-                when = f"in {duration(self.due_at - now)}"
-            return f"again {when}: {one_line(self.message or self.reason or '')}"
+            return f"{self._when(now)}: {one_line(self.message or self.reason or '')}"
         if self.state == NodeState.FAILED:
             return one_line(self.message or reason_text(self.reason))
         if self.reason == Reason.CANCELLED:
@@ -61,6 +58,13 @@ class Row:
         if self.reason == Reason.CONDITION_FALSE and self.condition:
             return f"{reason_text(self.reason)}: {one_line(self.condition)}"
         return one_line(reason_text(self.reason))
+
+    def _when(self, now: float) -> str:
+        if self.due_at is None:
+            return "to be tried again"
+        if self.due_at > now:
+            return f"again in {duration(self.due_at - now)}"
+        return "again now"
 
 
 class Progress:

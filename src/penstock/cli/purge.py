@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from penstock.cli.remote import as_json
+from penstock.cli.moments import age_seconds
+from penstock.cli.remote import as_json, print_json
 
 if TYPE_CHECKING:
     from penstock.config import Settings
@@ -21,11 +21,9 @@ EPILOG = """Examples:
   penstock purge --older-than 30d --dry-run
   penstock purge --older-than 12h --store sqlite:///work.db
   penstock purge --older-than 30d --database postgresql://penstock@db/penstock"""
-AGE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([smhdw])")
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Delete executions that ended long ago.", epilog=EPILOG)
 @click.option(
     "--older-than",
     required=True,
@@ -61,20 +59,18 @@ def purge(older_than: str, store: str | None, database: str | None, **options: A
         settings, seconds, in_file=in_file, in_database=in_database, dry_run=options["dry_run"]
     )
     if options["as_json"]:
-        from penstock.cli.remote import print_json
-
         print_json({"store": where, "dry_run": options["dry_run"], **counts})
         return
     _print_counts(where, counts, dry_run=options["dry_run"])
 
 
 def seconds_of(age: str) -> float:
-    match = AGE.fullmatch(age.strip().lower())
-    if match is None:
+    seconds = age_seconds(age)
+    if seconds is None:
         raise click.BadParameter(
             f"{age!r} is not an age such as 45m, 12h, 30d or 8w", param_hint="'--older-than'"
         )
-    return float(match[1]) * SECONDS[match[2]]
+    return seconds
 
 
 def _purge(

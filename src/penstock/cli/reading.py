@@ -13,33 +13,27 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from penstock.cli.python_flows import python_flow, read_python_flow
 from penstock.cli.safe_text import counted
-from penstock.config import Settings
-from penstock.definition.handler_configs import ConfigRules
-from penstock.definition.parse import Limits, form_of, parse, refuse
+from penstock.definition.fields import kind_of
+from penstock.definition.parse import Limits, check_values, form_of, parse, refuse
 from penstock.definition.plan import Compiled, Plan, compile_document
 from penstock.definition.problems import Problem
 from penstock.definition.schema import schema_errors
 from penstock.errors import InvalidWorkflow, PenstockError, SettingsError
+from penstock.runtime.document_files import config_rules, document_limits
+
+__all__ = ["config_rules", "document_limits"]
 
 STDIN = "-"
+PYTHON = "python"
+"""The form of a workflow that has no text, because it was made by Python."""
+HANDLERS_HINT = "Name your own handlers with --handlers MODULE or --handlers FILE.py."
+SERVER_HINT = "A server knows the handlers of its workers: start a worker that has it."
 
 
 class Refused(PenstockError):
     """A value of the user that can't be used; the message says where it is and why."""
-
-
-def document_limits(settings: Settings) -> Limits:
-    return Limits(
-        settings.document_max_bytes, settings.document_max_nodes, settings.document_max_depth
-    )
-
-
-def config_rules(settings: Settings) -> ConfigRules:
-    """How configs are judged, with the handlers that this process has imported."""
-    from penstock.worker.registry import registered
-
-    return ConfigRules(registered.config_checks(), settings.mock_services, settings.names_models)
 
 
 def shown_name(file: str) -> str:
@@ -54,6 +48,8 @@ class Source(NamedTuple):
     form: str
 
     def located(self, problems: Sequence[Problem]) -> list[Problem]:
+        if self.form == PYTHON:
+            return list(problems)
         from penstock.definition.positions import located
 
         return located(problems, self.data, self.form)
@@ -64,21 +60,32 @@ class Source(NamedTuple):
         try:
             yield
         except InvalidWorkflow as error:
+            # Their positions are those in the body of the request.
             problems = [
-                msgspec.structs.replace(problem, line=None, column=None)
+                msgspec.structs.replace(problem, line=msgspec.UNSET, column=msgspec.UNSET)
                 for problem in error.problems
             ]
-            raise refusal(self.file, self.located(problems)) from None
+            raise refusal(self.file, self.located(problems), SERVER_HINT) from None
 
 
 def read_source(file: str, limits: Limits) -> Source:
     """Read a file; raises `InvalidWorkflow` if it can't be read."""
+    if python_flow(file) is not None:
+        return Source(file, b"", PYTHON)
     data = read_bytes(file, limits.max_bytes)
     return Source(file, data, _form_of_text(data) if file == STDIN else form_of(file))
 
 
 def parse_source(source: Source, limits: Limits) -> Any:
-    """The document in a file; raises `InvalidWorkflow` if it isn't JSON or YAML."""
+    """The document in a file; raises `InvalidWorkflow` if it isn't JSON or YAML.
+
+    Of a workflow in Python, the module is imported, which registers its handlers.
+    """
+    flow = python_flow(source.file)
+    if flow is not None:
+        document = read_python_flow(flow)
+        check_values(document, limits)
+        return document
     try:
         return parse(source.data, form=source.form, limits=limits)
     except InvalidWorkflow as error:
@@ -91,12 +98,26 @@ def read_document(file: str, limits: Limits) -> Any:
 
 
 def read_file(file: str, limits: Limits) -> tuple[Any, Source]:
-    """Read a document as `read_document` does, with the file's name in the error."""
+    """Read a document as `read_document` does, with the file's name in the error.
+
+    `flow.py:flow` is a workflow in Python.
+    """
     try:
         source = read_source(file, limits)
         return parse_source(source, limits), source
     except InvalidWorkflow as error:
-        raise refusal(file, error.problems) from None
+        # The cause is the error of a Python module, which --debug shows.
+        raise refusal(file, error.problems) from error.__cause__
+
+
+def read_object(file: str, limits: Limits) -> tuple[dict[str, Any], Source]:
+    """Read a document for a server, which takes objects only."""
+    document, source = read_file(file, limits)
+    if isinstance(document, dict):
+        return document, source
+    message = f"a workflow is an object with nodes, not {kind_of(document)}"
+    problem = Problem("not_an_object", "", message)
+    raise refusal(file, source.located([problem]))
 
 
 def read_bytes(file: str, limit: int) -> bytes:
@@ -129,21 +150,15 @@ def compile_file(source: Source, document: Any, **options: Any) -> Compiled:
     return compiled
 
 
-def refusal(file: str, problems: Sequence[Problem]) -> Refused:
+def refusal(file: str, problems: Sequence[Problem], handlers_hint: str = HANDLERS_HINT) -> Refused:
     name = shown_name(file)
     hint = ""
     if any(problem.code == "unknown_handler" for problem in problems):
-        hint = "\nName your own handlers with --handlers MODULE or --handlers FILE.py."
+        hint = f"\n{handlers_hint}"
     if len(problems) == 1:
-        return Refused(f"{problem_line(name, problems[0])}{hint}")
-    listed = "".join(f"\n  {problem_line(name, problem)}" for problem in problems)
+        return Refused(f"{problems[0].in_file(name)}{hint}")
+    listed = "".join(f"\n  {problem.in_file(name)}" for problem in problems)
     return Refused(f"{name} has {counted(len(problems), 'problem')}:{listed}{hint}")
-
-
-def problem_line(name: str, problem: Problem) -> str:
-    """`flow.json:12:7 nodes[2].config.ulr: …`, or `flow.json: …` if the place isn't known."""
-    separator = "" if problem.position else ":"
-    return f"{name}{problem.position}{separator} {problem}"
 
 
 def read_input(text: str | None, limits: Limits) -> dict[str, Any]:
@@ -199,9 +214,13 @@ def import_handlers(origins: Sequence[str]) -> None:
         except SettingsError as error:
             raise Refused(f"--handlers {origin}: {error}") from None
         except (Exception, SystemExit) as error:
-            cause = f"{type(error).__name__}: {error}{_location_of(error)}"
-            message = f"--handlers {origin}: {cause}; --debug shows the traceback"
-            raise Refused(message) from error
+            raise Refused(f"--handlers {origin}: {cause_of(error)}") from error
+
+
+def cause_of(error: BaseException) -> str:
+    """Why a module of the user can't be imported, in a line."""
+    cause = f"{type(error).__name__}: {error}{_location_of(error)}"
+    return f"{cause}; --debug shows the traceback"
 
 
 def _location_of(error: BaseException) -> str:

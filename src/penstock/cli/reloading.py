@@ -9,43 +9,96 @@ import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from types import FrameType
 
-LOOK_SECONDS = 0.3
+from watchfiles import Change, watch
+
+from penstock.cli.interrupt import SIGNALS
+
+LOOK_MS = 300
+"""How often it is seen that the child has ended; changes are seen at once."""
+
+
+class Reloader:
+    """Runs the child, and restarts it when a file changes.
+
+    The first signal asks the child to stop, as it would itself; the second one ends it at once.
+    """
+
+    def __init__(self, command: list[str], folders: list[Path]) -> None:
+        self._command = command
+        self._folders = folders
+        self._stopping = threading.Event()
+        self._is_child_ending = False
+        self._child = self._start_child()
+
+    def _start_child(self) -> subprocess.Popen[bytes]:
+        # In a session of its own: Ctrl-C in a terminal would reach it too, and together with the
+        # signal from here it would be the second one.
+        return subprocess.Popen(self._command, start_new_session=True)  # noqa: S603 -- ourselves
+
+    def run(self) -> int:
+        """Run until a signal comes; returns the exit code of the last child."""
+        for number in SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._on_signal)
+
+        is_told = False
+        changes = watch(
+            *self._folders,
+            watch_filter=self._is_source,
+            stop_event=self._stopping,
+            rust_timeout=LOOK_MS,
+            yield_on_timeout=True,
+            raise_interrupt=False,
+        )
+        for changed in changes:
+            if changed:
+                self._stop_child()
+                if self._stopping.is_set():
+                    break
+                _say(f"{_names(changed)} changed; restarting")
+                self._child = self._start_child()
+                is_told = False
+            elif self._child.poll() is not None and not is_told:
+                _say("waiting for a change…")
+                is_told = True
+        code = self._child.wait()
+        return code if code >= 0 else 128 - code
+
+    def _stop_child(self) -> None:
+        self._is_child_ending = True
+        self._end_child()
+        self._child.wait()
+        self._is_child_ending = False
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        is_first = not self._stopping.is_set()
+        self._stopping.set()
+        # A child that is being restarted was asked to stop already; twice would end it at once.
+        if not (is_first and self._is_child_ending):
+            self._end_child()
+
+    def _end_child(self) -> None:
+        if self._child.poll() is None:
+            self._child.terminate()
+
+    def _is_source(self, _change: Change, path: str) -> bool:
+        """Whether a file is a Python file outside of hidden folders, such as `.venv`."""
+        file = Path(path)
+        if file.suffix != ".py":
+            return False
+        for folder in self._folders:
+            if file.is_relative_to(folder):
+                return not any(part.startswith(".") for part in file.relative_to(folder).parts)
+        return False
 
 
 def run_reloading(handlers: Iterable[str]) -> int:
-    """Run the child until Ctrl-C, or until it ends by itself and no file changes."""
-    folders = folders_of(handlers)
+    """Run `penstock dev` with these flags, and restart it when a file changes, until Ctrl-C."""
     arguments = [argument for argument in sys.argv[1:] if argument != "--reload"]
     command = [sys.executable, "-m", "penstock", *arguments]
-
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    while not stop.is_set():
-        seen = snapshot(folders)
-        with subprocess.Popen(command) as child:  # noqa: S603 -- ourselves
-            while child.poll() is None and not stop.wait(LOOK_SECONDS):
-                if snapshot(folders) != seen:
-                    break
-            ended = child.poll()
-            if ended is None:
-                child.send_signal(signal.SIGTERM)
-                child.wait()
-            elif not _wait_for_change(folders, seen, stop):
-                return ended
-        if not stop.is_set():
-            print("a file changed; restarting", file=sys.stderr, flush=True)
-    return 0
-
-
-def _wait_for_change(folders: list[Path], seen: dict[Path, int], stop: threading.Event) -> bool:
-    """Wait for a change of files, after an error in a handlers file has ended the child."""
-    print("waiting for a change…", file=sys.stderr, flush=True)
-    while not stop.wait(LOOK_SECONDS):
-        if snapshot(folders) != seen:
-            return True
-    return False
+    return Reloader(command, folders_of(handlers)).run()
 
 
 def folders_of(handlers: Iterable[str]) -> list[Path]:
@@ -65,14 +118,11 @@ def folders_of(handlers: Iterable[str]) -> list[Path]:
     return folders or [Path.cwd()]
 
 
-def snapshot(folders: Iterable[Path]) -> dict[Path, int]:
-    """The modification time of every Python file."""
-    times: dict[Path, int] = {}
-    for folder in folders:
-        for path in folder.rglob("*.py"):
-            if not any(part.startswith(".") for part in path.relative_to(folder).parts):
-                try:
-                    times[path] = path.stat().st_mtime_ns
-                except FileNotFoundError:  # removed between the two calls
-                    continue
-    return times
+def _names(changed: Iterable[tuple[Change, str]]) -> str:
+    names = sorted({Path(path).name for _, path in changed})
+    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{others}"
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,11 +1,14 @@
-"""What all commands that talk to a server share: options, a client, and printing."""
+"""What all commands that talk to a server share: options, a client, and printing.
+
+Those that only look can read the file of a store instead.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, Callable, Coroutine, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -45,15 +48,46 @@ def server_options(command: Command) -> Command:
     return command
 
 
+def reading_options(command: Command) -> Command:
+    """Add the options of a command that only looks: at a server, or at the file of a store."""
+    option = click.option(
+        "--store",
+        metavar="URL",
+        help="Read sqlite:///FILE instead of asking a server, also while it is in use.",
+    )
+    return option(server_options(command))
+
+
 def ask(
     options: Mapping[str, Any], work: Callable[[Client], Coroutine[Any, Any, Answer]]
 ) -> Answer:
-    """Call `work` with a client. An absent server is reported at once, without retries."""
+    """Call `work` with a client. An absent server is reported at once, without retries.
+
+    With `--store`, it is called with a reader of the store, which has the same calls.
+    """
+    if options.get("store") is not None:
+        return _ask_store(options["store"], work)
     from penstock.client import Client
 
     async def asking() -> Answer:
         async with Client(options["url"], options["key"], retry_seconds=0) as client:
             return await work(client)
+
+    return asyncio.run(asking())
+
+
+def _ask_store(store: str, work: Callable[[Client], Coroutine[Any, Any, Answer]]) -> Answer:
+    source = click.get_current_context().get_parameter_source("url")
+    if source is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("use either --url or --store")
+    from penstock.config import Settings
+    from penstock.runtime import StoreReader
+
+    settings = Settings.load()
+
+    async def asking() -> Answer:
+        async with StoreReader(store, settings) as reader:
+            return await work(cast("Client", reader))
 
     return asyncio.run(asking())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from penstock.cli.safe_text import clean, counted, duration, json_text, one_line
 from penstock.cli.screens import Spans
 from penstock.engine.reasons import HINTS
 from penstock.views.errors import Attempt, Error
+from penstock.views.executions import Execution
+from penstock.views.times import seconds_of
 
 LOG_LINES_SHOWN = 20
 OUTPUT_LINES_SHOWN = 40
@@ -142,7 +145,7 @@ def _closing(ending: Ending) -> Iterator[Spans]:
         listed += f"; {counted(tokens.total, 'token')}"
     yield [
         (state, STATE_STYLES.get(state, "bold")),
-        (f" in {duration(_seconds(ending))}: {listed}", ""),
+        (f" {_how_long(ending.execution)}: {listed}", ""),
     ]
     if ending.timed_out:
         yield [("  → ", "yellow"), ("It was cancelled because the --timeout was over.", "")]
@@ -150,7 +153,11 @@ def _closing(ending: Ending) -> Iterator[Spans]:
         yield [("  → ", "yellow"), ("It was interrupted.", "")]
 
 
-def _seconds(ending: Ending) -> float:
-    execution = ending.execution
+def _how_long(execution: Execution) -> str:
+    """How long it took or, of one that hasn't ended, how long it has run."""
     start = execution.started_at or execution.created_at
-    return seconds_between(start, execution.finished_at) or 0.0
+    took = seconds_between(start, execution.finished_at)
+    if took is not None:
+        return f"in {duration(took)}"
+    running = time.time() - seconds_of(start)
+    return f"for {duration(max(running, 0.0))}"

@@ -22,6 +22,7 @@ EPILOG = """Examples:
 \b
   penstock run workflow.json --input '{"user_id": 7}'
   penstock run report.yaml --input @input.json --handlers handlers.py
+  penstock run flow.py:flow
   penstock run workflow.json --mock --json | jq .output
 
 Exit codes: 0 it completed; 1 it failed or was cancelled; 2 an argument, the document or the input
@@ -29,7 +30,7 @@ can't be used, and nothing was run; 130 Ctrl-C (the first one cancels the execut
 ends the process at once)."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Run a workflow once, here, and show its progress.", epilog=EPILOG)
 @click.argument("file", metavar="FILE")
 @click.option(
     "-i",
@@ -86,9 +87,10 @@ ends the process at once)."""
 def run(file: str, timeout: float | None, **options: Any) -> int:
     """Run the workflow in FILE once, here, and show its progress.
 
-    FILE is JSON (// comment lines are allowed) or YAML, or - for standard input. No server is
-    needed: engine and handlers run in this process, and the store is a temporary one unless
-    --store names one.
+    FILE is JSON (// comment lines are allowed) or YAML, or - for standard input. FILE.py:NAME and
+    MODULE:NAME are a penstock.Workflow or a dict in Python, whose module also brings its handlers.
+    No server is needed: engine and handlers run in this process, and the store is a temporary one
+    unless --store names one.
     """
     if timeout is not None and not 0 < timeout < math.inf:
         raise click.BadParameter("must be a number of seconds above 0", param_hint="--timeout")
@@ -191,11 +193,11 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
 
 
 def _warn(file: str, warnings: Sequence[Problem]) -> None:
-    from penstock.cli.reading import problem_line, shown_name
+    from penstock.cli.reading import shown_name
     from penstock.cli.safe_text import clean
 
     for problem in warnings:
-        print(clean(f"warning: {problem_line(shown_name(file), problem)}"), file=sys.stderr)
+        print(clean(f"warning: {problem.in_file(shown_name(file))}"), file=sys.stderr)
 
 
 def _execute(request: Request, screen: Screen, show: Callable[[Ending], None]) -> int:

@@ -24,7 +24,9 @@ SERVE_EPILOG = """Example:
   penstock serve --host 0.0.0.0 --store sqlite:////var/lib/penstock.db"""
 
 
-@click.command(epilog=DEV_EPILOG)
+@click.command(
+    short_help="Serve everything in this process, for trying things out.", epilog=DEV_EPILOG
+)
 @click.option("--port", type=int, metavar="N", help="Default: 8000. 0 takes a free one.")
 @click.option(
     "--handlers",
@@ -54,7 +56,9 @@ def dev(reload: bool, **options: Any) -> int:  # noqa: FBT001 -- click gives it 
     return _serve(settings)
 
 
-@click.command(epilog=SERVE_EPILOG)
+@click.command(
+    short_help="Serve everything in one process, also for other machines.", epilog=SERVE_EPILOG
+)
 @click.option(
     "--host", metavar="ADDRESS", help="Default: 127.0.0.1. Anything else needs an API key."
 )

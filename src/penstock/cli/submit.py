@@ -53,19 +53,23 @@ it failed or was cancelled; 2 it wasn't started."""
 def submit(workflow: str, **options: Any) -> int:
     """Start an execution on a server.
 
-    FILE is a document, or - for standard input. NAME is a workflow stored on the server, and
-    NAME@stable one of its versions.
+    FILE is a document, or - for standard input, or FILE.py:NAME or MODULE:NAME for a
+    penstock.Workflow or a dict in Python. NAME is a workflow stored on the server, and NAME@stable
+    one of its versions.
     """
     from penstock.cli import reading
+    from penstock.cli.python_flows import is_importable, python_flow
     from penstock.config import Settings
 
     limits = reading.document_limits(Settings.load())
     path = Path(workflow)
-    is_file = workflow == reading.STDIN or path.suffix in SUFFIXES or path.is_file()
+    flow = python_flow(workflow)
+    is_python = flow is not None and is_importable(flow)
+    is_file = is_python or workflow == reading.STDIN or path.suffix in SUFFIXES or path.is_file()
     document: Any = workflow
     locating: AbstractContextManager[None] = nullcontext()
     if is_file:
-        document, source = reading.read_file(workflow, limits)
+        document, source = reading.read_object(workflow, limits)
         locating = source.locating()
     start_request = {
         "workflow": document,
@@ -74,10 +78,6 @@ def submit(workflow: str, **options: Any) -> int:
         "priority": options["priority"],
         "idempotency_key": options["key_once"],
     }
-    if is_file and not isinstance(document, dict):
-        raise reading.Refused(
-            f'{reading.shown_name(workflow)}: a workflow is an object, such as {{"nodes": […]}}'
-        )
     with locating:
         return ask(options, lambda client: _submit(client, start_request, options))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from penstock.cli.up_folder import DEFAULT_FOLDER, UpFolder, UpServer, UpState, write_private
 
 if TYPE_CHECKING:
     from penstock.cli.supervising import Role, Supervisor
@@ -19,11 +19,12 @@ EPILOG = """Examples:
 
 \b
   penstock up
+  penstock up --detach
   penstock up --workers 4 --orchestrators 3 --handlers handlers.py
   penstock up --store redis://localhost:6379/0 --database postgresql://localhost/penstock"""
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Start a scaled-out Penstock on this machine.", epilog=EPILOG)
 @click.option("--workers", type=click.IntRange(1, 100), default=3, show_default=True, metavar="N")
 @click.option(
     "--orchestrators", type=click.IntRange(1, 100), default=2, show_default=True, metavar="N"
@@ -36,7 +37,11 @@ EPILOG = """Examples:
     help="The port of the first API; others use the next ones. 0 takes free ones.",
 )
 @click.option(
-    "--folder", default=".penstock", show_default=True, metavar="FOLDER", help="For data and logs."
+    "--folder",
+    default=DEFAULT_FOLDER,
+    show_default=True,
+    metavar="FOLDER",
+    help="For data and logs.",
 )
 @click.option(
     "--handlers",
@@ -57,6 +62,13 @@ EPILOG = """Examples:
     metavar="URL",
     help="Use this PostgreSQL. Default: PENSTOCK_DATABASE, or DATABASE_URL.",
 )
+@click.option(
+    "-d",
+    "--detach",
+    is_flag=True,
+    help="Go on in the background when everything is ready. 'penstock down' stops it.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Say as JSON when everything is ready.")
 @click.option("--debug", is_flag=True, help="Log more, and show tracebacks.")
 def up(**options: Any) -> int:
     """Start Redis, PostgreSQL, APIs, orchestrators and workers on this machine.
@@ -65,49 +77,42 @@ def up(**options: Any) -> int:
     that ends is restarted. Ctrl-C stops all processes; the data stay in the folder, and the next
     start goes on with them.
     """
+    folder = UpFolder(options["folder"])
+    folder.make()
+    if options["detach"]:
+        from penstock.cli.detaching import start_detached
+
+        state = start_detached(folder)
+        if isinstance(state, int):
+            return state
+        stop_hint = f"'penstock down{folder.flag}' stops everything; the data stay."
+        _say_ready(state, stop_hint, as_json=options["as_json"])
+        return 0
+    return _run(folder, options)
+
+
+def _run(up_folder: UpFolder, options: dict[str, Any]) -> int:
     from penstock.cli.supervising import Supervisor
     from penstock.config import Settings
 
     flags = {"store": options["store"], "database": options["database"], "port": options["port"]}
     settings = Settings.load(flags, application_urls=True)
-    folder = Path(options["folder"])
-    with _locked(folder), Supervisor(_say, settings.shutdown_grace_seconds) as supervisor:
+    folder = up_folder.path
+    with up_folder.locked(), Supervisor(_say, settings.shutdown_grace_seconds) as supervisor:
         environ = _environment(settings, folder, supervisor, debug=options["debug"])
         if supervisor.stopping.is_set():
             return 0
         roles, address = _roles(options, settings, environ, folder)
         supervisor.start(roles)
         if not supervisor.stopping.is_set():
-            _say_ready(address, options, supervisor, folder)
+            state = _state(address, options, supervisor, up_folder)
+            up_folder.write_state(state)
+            stop_hint = "Ctrl-C stops everything; the data stay."
+            _say_ready(state, stop_hint, as_json=options["as_json"])
             supervisor.watch()
         _say("stopping")
     _say("stopped; the data stay in " + str(folder))
     return 0
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Create the folder and lock it, so that it has one `penstock up` at a time."""
-    from penstock.errors import PenstockError, StoreLocked
-    from penstock.stores.sqlite.lock import LockFile
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "logs").mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise PenstockError(
-            f"the folder {folder} can't be created: {error.strerror}; name another with --folder"
-        ) from None
-    try:
-        lock = LockFile(folder / "up.lock")
-    except StoreLocked:
-        raise PenstockError(
-            f"another 'penstock up' runs in {folder}; stop it, or name another --folder"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _environment(
@@ -136,20 +141,14 @@ def _environment(
         urls = {"PENSTOCK_STORE": store, "PENSTOCK_DATABASE": database}
 
     lines = [f"{name}='{value}'\n" for name, value in urls.items()]
-    _write_private(folder / "env", "".join(lines))
+    # The URLs have passwords.
+    write_private(folder / "env", "".join(lines))
 
     # Handlers may call services on this machine, as with `penstock dev`.
     environ = {"PENSTOCK_HTTP_PRIVATE": "true", **os.environ, **urls}
     if debug:
         environ["PENSTOCK_LOG_LEVEL"] = "DEBUG"
     return environ
-
-
-def _write_private(path: Path, text: str) -> None:
-    """Write a file that only this user can read: the URLs have passwords."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
 
 
 def _roles(
@@ -183,27 +182,57 @@ def _roles(
     return roles, f"http://127.0.0.1:{ports[0]}"
 
 
-def _say_ready(address: str, options: dict[str, Any], supervisor: Supervisor, folder: Path) -> None:
+def _state(
+    address: str, options: dict[str, Any], supervisor: Supervisor, folder: UpFolder
+) -> UpState:
+    servers = [
+        UpServer(
+            server.installation.name,
+            _version(server.installation.version),
+            server.port,
+            str(server.folder),
+        )
+        for server in supervisor.servers
+    ]
+    return UpState(
+        pid=os.getpid(),
+        url=address,
+        folder=str(folder.path),
+        logs=str(folder.logs),
+        env=str(folder.path / "env"),
+        apis=options["apis"],
+        workers=options["workers"],
+        orchestrators=options["orchestrators"],
+        servers=servers,
+    )
+
+
+def _say_ready(state: UpState, stop_hint: str, *, as_json: bool) -> None:
+    if as_json:
+        from msgspec import to_builtins
+
+        from penstock.cli.remote import print_json
+
+        print_json(to_builtins(state))
+        sys.stdout.flush()
+        return
     from penstock.cli.safe_text import counted
 
-    parts = [
-        counted(options[kind], kind.removesuffix("s")) for kind in ("orchestrators", "workers")
+    parts = [counted(state.orchestrators, "orchestrator"), counted(state.workers, "worker")]
+    parts.append("1 API" if state.apis == 1 else f"{state.apis} APIs")
+    servers = [
+        f"  server   {server.name} {server.version}, port {server.port}, in {server.folder}"
+        for server in state.servers
     ]
-    parts.append("1 API" if options["apis"] == 1 else f"{options['apis']} APIs")
-
-    servers = []
-    for server in supervisor.servers:
-        name = f"{server.installation.name} {_version(server.installation.version)}"
-        servers.append(f"  server   {name}, port {server.port}, in {server.folder}")
     lines = [
-        f"Penstock is ready at {address}",
-        f"  UI       {address}/ui/",
-        f"  API      {address}/api/v1, described at {address}/docs",
+        f"Penstock is ready at {state.url}",
+        f"  UI       {state.url}/ui/",
+        f"  API      {state.url}/api/v1, described at {state.url}/docs",
         f"  runs     {', '.join(parts)}",
         *servers,
-        f"  logs     {folder / 'logs'}",
-        f"  URLs     set -a; . {folder / 'env'}; set +a",
-        "Ctrl-C stops everything; the data stay.",
+        f"  logs     {state.logs}",
+        f"  URLs     set -a; . {state.env}; set +a",
+        stop_hint,
     ]
     print("\n".join(lines), flush=True)
 

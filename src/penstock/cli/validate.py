@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from penstock.config import Settings
 
 EPILOG = """Examples:
 
 \b
   penstock validate workflow.json
   penstock validate flows/*.yaml --strict --handlers handlers.py
+  penstock validate flow.py:flow
   penstock validate workflow.json --json | jq '.files[].errors'
 
 Exit codes: 0 all documents are valid (warnings are allowed); 2 at least one is not."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Check documents and list all their problems.", epilog=EPILOG)
 @click.argument("files", metavar="FILE…", nargs=-1, required=True)
 @click.option(
     "--handlers",
@@ -34,24 +38,24 @@ Exit codes: 0 all documents are valid (warnings are allowed); 2 at least one is 
 def validate(
     files: tuple[str, ...], handlers: tuple[str, ...], *, as_json: bool, **options: Any
 ) -> int:
-    """Check the documents in FILE… and list all their problems. Nothing is run."""
+    """Check the documents in FILE… and list all their problems. Nothing is run.
+
+    FILE may also be FILE.py:NAME or MODULE:NAME, a penstock.Workflow or a dict in Python.
+    """
     from penstock.cli import reading
     from penstock.cli.streams import captured
     from penstock.config import Settings
-    from penstock.worker.registry import registered
 
     settings = Settings.load({"handlers": handlers or None})
     with captured(sys.stderr.write):
         reading.import_handlers(settings.handlers)
 
     checks = {
-        "handlers": registered.defaults(),
         "allow_unknown_handlers": options["allow_unknown_handlers"],
         "strict": options["strict"],
         "limits": reading.document_limits(settings),
-        "config_rules": reading.config_rules(settings),
     }
-    findings = [_check(file, checks) for file in files]
+    findings = [_check(file, settings, checks) for file in files]
     if as_json:
         _print_json(findings)
     else:
@@ -60,12 +64,13 @@ def validate(
     return 0 if all(finding["ok"] for finding in findings) else 2
 
 
-def _check(file: str, options: dict[str, Any]) -> dict[str, Any]:
+def _check(file: str, settings: Settings, options: dict[str, Any]) -> dict[str, Any]:
     from msgspec import to_builtins
 
     from penstock.cli import reading
     from penstock.definition.plan import compile_document
     from penstock.errors import InvalidWorkflow
+    from penstock.worker.registry import registered
 
     finding: dict[str, Any] = {
         "file": reading.shown_name(file),
@@ -77,7 +82,14 @@ def _check(file: str, options: dict[str, Any]) -> dict[str, Any]:
     try:
         source = reading.read_source(file, options["limits"])
         document = reading.parse_source(source, options["limits"])
-        compiled = compile_document(document, checked=True, **options)
+        # Not before: a workflow in Python registers its handlers when it is read.
+        compiled = compile_document(
+            document,
+            checked=True,
+            handlers=registered.defaults(),
+            config_rules=reading.config_rules(settings),
+            **options,
+        )
     except InvalidWorkflow as error:
         problems = source.located(error.problems) if source else error.problems
         return {**finding, "errors": to_builtins(problems)}
@@ -102,14 +114,13 @@ def _print_json(findings: list[dict[str, Any]]) -> None:
 
 
 def _print(finding: dict[str, Any]) -> None:
-    from penstock.cli.reading import problem_line
     from penstock.cli.safe_text import counted, one_line
     from penstock.definition.problems import Problem
 
     for kind in ("errors", "warnings"):
         prefix = "warning: " if kind == "warnings" else ""
         for problem in finding[kind]:
-            line = f"{prefix}{problem_line(finding['file'], Problem(**problem))}"
+            line = f"{prefix}{Problem(**problem).in_file(finding['file'])}"
             print(one_line(line, 2000), file=sys.stderr)
     if finding["ok"]:
         counts = f"{counted(finding['nodes'], 'node')}, {counted(finding['edges'], 'edge')}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from penstock.cli.execution_ids import find_execution
 from penstock.cli.remote import WAIT_SECONDS, ask, decode, print_json, server_options
 
 if TYPE_CHECKING:
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 EPILOG = """Examples:
 
 \b
-  penstock watch 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b
-  penstock watch 0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b --json | jq .to
+  penstock watch @last
+  penstock watch 0199a1b2-6c3d --json | jq .to
 
 Exit codes: 0 it completed; 1 it failed or was cancelled; 130 Ctrl-C (the execution goes on)."""
 
 
-@click.command(epilog=EPILOG)
+@click.command(short_help="Follow an execution until it has ended.", epilog=EPILOG)
 @click.argument("execution_id", metavar="ID")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print each event as a line of JSON, and nothing else."
@@ -47,10 +48,11 @@ def watch(execution_id: str, **options: Any) -> int:
 
     The view survives a restart of the server. Ctrl-C ends the view, not the execution.
     """
-    return ask(options, lambda client: _watch(client, client.execution(execution_id), options))
+    return ask(options, lambda client: _watch(client, execution_id, options))
 
 
-async def _watch(client: Client, handle: Execution, options: Mapping[str, Any]) -> int:
+async def _watch(client: Client, execution_id: str, options: Mapping[str, Any]) -> int:
+    handle = await find_execution(client, execution_id)
     if not options["as_json"]:
         return await see_through(client, handle, options)
     await handle.status()

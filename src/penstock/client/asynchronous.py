@@ -274,8 +274,8 @@ class Client:
         handler: str | None = None,
         category: str | None = None,
         text: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
+        since: Moment = None,
+        until: Moment = None,
         limit: int | None = None,
     ) -> AsyncGenerator[Json, None]:
         """Errors of nodes that failed for good, the newest first; also of those retried since."""
@@ -285,8 +285,8 @@ class Client:
             ("handler", handler),
             ("category", category),
             ("text", text),
-            ("since", since),
-            ("until", until),
+            ("since", _moment(since)),
+            ("until", _moment(until)),
         ]
         return self._pages("/errors", query, limit)
 

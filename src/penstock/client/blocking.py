@@ -130,6 +130,7 @@ class SyncExecution(Blocking[Execution]):
     history = blocking(Execution.history)
     node = blocking(Execution.node)
     logs = blocking(Execution.logs)
+    all_logs = iterating(Execution.all_logs)
     graph = blocking(Execution.graph)
 
 

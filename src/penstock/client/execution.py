@@ -130,6 +130,21 @@ class Execution:
         answer = await self._transport.call("GET", self._path("nodes", name, "logs"))
         return {item["attempt"]: item["text"] for item in answer["items"]}
 
+    async def all_logs(self) -> AsyncGenerator[dict[str, Any], None]:
+        """The logs of all nodes, in the order in which their attempts began.
+
+        Each has `node_id`, `attempt`, `text` and `live`: whether the attempt still runs.
+        """
+        cursor = None
+        while True:
+            query = {"cursor": cursor}
+            page = await self._transport.call("GET", self._path("logs"), query=query)
+            for item in page["items"]:
+                yield item
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
     async def graph(self) -> dict[str, Any]:
         """The nodes and edges, with their states."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("graph"))

@@ -125,9 +125,13 @@ def _decode(text: str | bytes, limits: Limits) -> str:
     try:
         return text.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        before = text[: error.start].decode("utf-8", "replace").removeprefix("\ufeff")
         refuse(
             "not_utf8",
-            f"the document isn't UTF-8: byte {error.start} can't be read; save it as UTF-8",
+            f"the document isn't UTF-8: byte {error.start} can't be read",
+            line=before.count("\n") + 1,
+            column=len(before) - before.rfind("\n"),
+            hint="; save it as UTF-8",
         )
 
 

@@ -1,7 +1,7 @@
 """Where in a text a problem is: the line and column of its path.
 
 Only looked up once there is a problem. A path that isn't in the text (a field that is missing) has
-the position of the part that is. A problem of the whole document has no path and no position.
+the position of the part that is. A problem of the whole document has the position where it begins.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ from penstock.definition.parse import COMMENT_LINE
 from penstock.definition.problems import PATH_CHARACTERS_MAX, Problem, path_to
 
 TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}:,]|[^\s"\[\]{}:,]+')
+PLACELESS_CODES = frozenset({"more_problems", "too_large", "unreadable"})
+"""Codes of problems that, without a path, aren't about a place in the text."""
 STEP_START = re.compile(r"[.\[]")
 
 
 def located(problems: Iterable[Problem], text: str | bytes, form: str) -> list[Problem]:
-    """The problems with the line and column of each, in a text that can be parsed."""
+    """The problems with the line and column of each.
+
+    The text can be parsed, or its problems have their positions already.
+    """
     problems = list(problems)
-    paths = {_path(problem) for problem in problems if problem.line is UNSET} - {""}
+    paths = {_path(problem) for problem in problems if _is_placed(problem)}
     if not paths:
         return problems
     if isinstance(text, bytes):
@@ -34,13 +39,18 @@ def located(problems: Iterable[Problem], text: str | bytes, form: str) -> list[P
 
 
 def _with_position(problem: Problem, text: str, offsets: dict[str, int]) -> Problem:
-    if problem.line is not UNSET or not problem.path:
+    if not _is_placed(problem):
         return problem
     for prefix in _prefixes(_path(problem)):
         if prefix in offsets:
             line, column = line_and_column(text, offsets[prefix])
             return msgspec.structs.replace(problem, line=line, column=column)
     return problem
+
+
+def _is_placed(problem: Problem) -> bool:
+    """Whether the problem has a place in the text that has to be looked up."""
+    return problem.line is UNSET and bool(problem.path or problem.code not in PLACELESS_CODES)
 
 
 def _path(problem: Problem) -> str:

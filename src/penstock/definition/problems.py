@@ -43,6 +43,11 @@ class Problem(msgspec.Struct, frozen=True):
             return ""
         return f":{self.line}" if self.column is UNSET else f":{self.line}:{self.column}"
 
+    def in_file(self, name: str) -> str:
+        """`flow.json:12:7 nodes[2].config.ulr: …`, or `flow.json: …` if the place isn't known."""
+        separator = "" if self.position else ":"
+        return f"{name}{self.position}{separator} {self}"
+
 
 class Problems:
     """Collects errors and warnings while a document is read.

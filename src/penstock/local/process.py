@@ -122,7 +122,25 @@ class Process:
         if not isinstance(self.log, Path):
             return ""
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return " | ".join(line.strip() for line in lines[-TAIL_LINES:])
+        return " | ".join(plain_line(line) for line in lines[-TAIL_LINES:])
+
+
+def plain_line(line: str) -> str:
+    """A line of a log for people: of a record in JSON, what it says."""
+    line = line.strip()
+    try:
+        record = json.loads(line) if line.startswith("{") else None
+    except ValueError:
+        return line
+    if not isinstance(record, dict) or "event" not in record:
+        return line
+    text = f"{record['event']}"
+    if "level" in record:
+        text = f"{record['level']}: {text}"
+    exception = str(record.get("exception", "")).strip()
+    if exception:
+        text += f" ({exception.splitlines()[-1].strip()})"
+    return text
 
 
 def _private_log(path: Path) -> IO[bytes]:

@@ -14,8 +14,12 @@ decides for its partitions, a worker runs handlers, an API answers. They find ea
 stores alone. Each takes an event that says when to stop, and stops cleanly.
 
 - `engine`: orchestrator, worker and service in one process.
+- `calls`: the calls of an engine that a client of a server has too.
+- `open_state`: whether an engine is open, and which of its calls are under way.
 - `running`: runs one workflow in such an engine: `penstock.run`, `penstock.arun`.
+- `document_files`: `penstock.load`: a document from a file.
 - `handle`: the handle of an execution.
+- `store_reader`: the calls that look at something, on a file that another process has open.
 - `roles`: the roles orchestrator and worker, one per process.
 - `serving`: the roles with an API: the API alone, and everything in one process.
 - `background`: what each role runs beside its main loop, as one list per role.
@@ -33,17 +37,21 @@ from typing import TYPE_CHECKING, Any
 from penstock.runtime.handle import ExecutionHandle
 
 if TYPE_CHECKING:
+    from penstock.runtime.document_files import load
     from penstock.runtime.engine import Engine
     from penstock.runtime.opening import handlers_of, open_scaled, service_over
     from penstock.runtime.roles import run_orchestrator, run_worker
     from penstock.runtime.running import arun, run, run_loop
     from penstock.runtime.serving import run_all_in_one, run_api
+    from penstock.runtime.store_reader import StoreReader
 
 __all__ = [
     "Engine",
     "ExecutionHandle",
+    "StoreReader",
     "arun",
     "handlers_of",
+    "load",
     "open_scaled",
     "run",
     "run_all_in_one",
@@ -56,8 +64,10 @@ __all__ = [
 
 _MODULES = {
     "Engine": "engine",
+    "StoreReader": "store_reader",
     "arun": "running",
     "handlers_of": "opening",
+    "load": "document_files",
     "open_scaled": "opening",
     "run": "running",
     "run_all_in_one": "serving",

@@ -6,26 +6,27 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
-
-import msgspec
+from typing import Any, Self
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan
-from penstock.engine.commands import Commands
-from penstock.errors import NotOpen, PenstockError
+from penstock.engine.commands import Commands, ExecutionRecord
+from penstock.errors import NotOpen
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
 from penstock.runtime.background import engine_services, run_all
+from penstock.runtime.calls import EngineCalls, document_of
 from penstock.runtime.handle import ExecutionHandle
+from penstock.runtime.open_state import CLOSED, counted, while_open
 from penstock.runtime.timing import EngineTiming
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
-from penstock.service.submissions import StartRequest
+from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
+from penstock.service.submissions import StartRequest, Submitted
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.handlers import register_handlers
@@ -34,67 +35,23 @@ from penstock.stores.plan_cache import PlanCache
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.outcomes import OutcomeLog
-from penstock.views.executions import history_view
 from penstock.views.result import Result
+from penstock.views.starts import started_view
+from penstock.views.values import plain_json
 from penstock.worker.handlers import builtin
 from penstock.worker.registry import Handler, Registry, registered
 from penstock.worker.runtime import Worker
 
-Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
-Method = Callable[Concatenate["Engine", Arguments], Coroutine[Any, Any, Answer]]
-
 CALLS_SECONDS = 5.0
 """How long closing waits for running calls, such as starts."""
-NOT_YET = "the engine isn't open yet; open it with 'async with penstock.Engine(…) as engine:'"
-CLOSED = (
-    "the engine has been closed; open another one on the same store, "
-    "which resumes what is unfinished"
-)
+AnyWorkflow = Workflow | Mapping[str, Any] | str
 
 
-def _while_open(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
-    """Raise `NotOpen` if the engine isn't open, or was closed during the call."""
+class Engine(EngineCalls):
+    """An embedded engine on a store, with the calls of `penstock.Client`.
 
-    @functools.wraps(method)
-    async def call(
-        engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs
-    ) -> Answer:
-        engine.check_open()
-        try:
-            return await method(engine, *arguments, **named)
-        except PenstockError:
-            raise
-        except (Exception, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
-            is_cancelled = task is not None and task.cancelling() > 0
-            if engine.is_open or is_cancelled:
-                raise
-            raise NotOpen(CLOSED) from error
-
-    return call
-
-
-def _counted(method: Method[Arguments, Answer]) -> Method[Arguments, Answer]:
-    """Count a short call that changes something, so that closing waits for it."""
-
-    @functools.wraps(method)
-    async def call(
-        engine: Engine, /, *arguments: Arguments.args, **named: Arguments.kwargs
-    ) -> Answer:
-        engine.calls += 1
-        try:
-            return await method(engine, *arguments, **named)
-        finally:
-            engine.calls -= 1
-            if not engine.calls:
-                engine.calls_ended.set()
-
-    return call
-
-
-class Engine:
-    """An embedded engine on a store, to start and control executions."""
+    Open it with `async with`, or with `open` and `close`.
+    """
 
     def __init__(  # noqa: PLR0913 -- what it is made of
         self,
@@ -110,6 +67,7 @@ class Engine:
         timing: EngineTiming | None = None,
     ) -> None:
         """`timing` is for tests: by default the times are those of the settings."""
+        super().__init__()
         self._built_in = built_in
         self.metrics = metrics
         self._outcome_log = outcome_log
@@ -123,16 +81,18 @@ class Engine:
         """Evaluates conditions and expressions that may be expensive."""
         self._looking: set[asyncio.Task[None]] = set()
         """Reads of what may have changed before a new owner began."""
-        self.is_open = False
-        self._why_not_open = NOT_YET
-        self.calls = 0
-        """The number of running calls that closing waits for."""
-        self.calls_ended = asyncio.Event()
 
-    def check_open(self) -> None:
-        """Raise `NotOpen` unless the engine is open; it is not while it closes."""
-        if not self.is_open:
-            raise NotOpen(self._why_not_open)
+    async def open(self) -> Self:
+        """Open the store, and take up what is unfinished in it.
+
+        For code that can't use `async with`: whoever opens an engine must call `close`.
+        """
+        return await self.__aenter__()
+
+    async def close(self) -> None:
+        """Stop all parts and close the store; without effect on an engine that isn't open."""
+        if self.is_open:
+            await self.__aexit__()
 
     async def __aenter__(self) -> Self:
         if self.is_open:
@@ -202,6 +162,10 @@ class Engine:
             timing=timing.orchestrator,
         )
 
+        self.fleet: Fleet = EmbeddedFleet(self.stores, self.worker, self.orchestrator)
+        if self.stores.topology.is_shared and self.stores.fleet is not None:
+            self.fleet = ScaledFleet(self.stores, self.settings.worker_dead_seconds)
+
         await register_handlers(self.stores.cold.definitions, self._defaults())
         self.orchestrator.start()
         # Otherwise the store is the caller's, and the clock may be too.
@@ -212,7 +176,7 @@ class Engine:
     async def __aexit__(self, *_: object) -> None:
         """Stop all parts; the store is closed even if that fails or is cancelled."""
         self.is_open = False
-        self._why_not_open = CLOSED
+        self.why_not_open = CLOSED
         async with self._closing:
             await self._wait_for_calls()
 
@@ -242,100 +206,125 @@ class Engine:
     def _defaults(self) -> Mapping[str, HandlerDefaults]:
         return self.registry.defaults()
 
-    @_while_open
-    @_counted
-    async def start(
+    @while_open
+    async def start(  # noqa: PLR0913 -- each is a field of the request
         self,
-        workflow: Workflow | Mapping[str, Any] | str,
+        workflow: AnyWorkflow,
         input: Mapping[str, Any] | None = None,  # noqa: A002 -- what it is called everywhere
         *,
         labels: Mapping[str, Any] | None = None,
+        priority: int = 0,
         idempotency_key: str | None = None,
+        wait: float | None = None,
     ) -> ExecutionHandle:
         """Start an execution; once this returns, it will reach its end.
 
-        `workflow` may be the name of a stored one, such as `report@3`. The same `idempotency_key`
-        again gives the same execution.
+        `workflow` may be the name of a stored one, such as `report` or `report@3`. The same
+        `idempotency_key` again gives the same execution. With `wait`, this returns when the
+        execution has ended, or after so many seconds.
         """
         start_request = StartRequest(
             workflow=workflow.document() if isinstance(workflow, Workflow) else workflow,
             input=input,
             labels=labels or {},
+            priority=priority,
             idempotency_key=idempotency_key,
             trace=traces.incoming(None),
             named=True,
         )
-        submitted = await self.service.submissions.submit(start_request)
-        return ExecutionHandle(self, submitted.execution_id)
+        submitted = await self._submit(start_request)
+        if submitted.record is not None and not submitted.replayed and not wait:
+            return self._handle(submitted.record)
 
-    @_while_open
-    @_counted
+        execution_id = submitted.execution_id
+        ended = None
+        if wait:
+            known = execution_id in self.service.submissions.unfinished
+            ended = await self.service.executions.end(execution_id, wait, known=known)
+        view = await self.service.executions.view(
+            execution_id, ended, newest=not submitted.replayed
+        )
+        return ExecutionHandle(self, execution_id, lambda: plain_json(view))
+
+    @counted
+    async def _submit(self, start_request: StartRequest) -> Submitted:
+        return await self.service.submissions.submit(start_request)
+
+    def _handle(self, record: ExecutionRecord) -> ExecutionHandle:
+        """The handle of an execution that was started just now."""
+        view = functools.partial(started_view, record)
+        return ExecutionHandle(self, record.execution_id, lambda: plain_json(view()))
+
+    @while_open
+    @counted
     async def start_many(
         self,
-        workflow: Workflow | Mapping[str, Any] | str,
+        workflow: AnyWorkflow,
         inputs: Iterable[Mapping[str, Any] | None],
         *,
         labels: Mapping[str, Any] | None = None,
+        priority: int = 0,
     ) -> list[ExecutionHandle]:
         """Start an execution for each input; none if one of the inputs is not valid."""
         plan = await self.plan_for(workflow)
-        ids = await self.service.submissions.submit_many(plan, inputs, labels or {})
-        return [ExecutionHandle(self, execution_id) for execution_id in ids]
+        records = await self.service.submissions.submit_all(plan, inputs, labels or {}, priority)
+        return [self._handle(record) for record in records]
 
-    @_while_open
-    async def plan_for(self, workflow: Workflow | Mapping[str, Any] | str) -> Plan:
+    @while_open
+    async def plan_for(self, workflow: AnyWorkflow) -> Plan:
         """Check, compile and store a workflow, unless it is known.
 
         Raises `InvalidWorkflow`, `NotFound`.
         """
         if isinstance(workflow, str):
             return await self.service.workflows.resolve(workflow)
-        document = workflow.document() if isinstance(workflow, Workflow) else dict(workflow)
-        return await self.service.workflows.plan(document, named=True)
+        return await self.service.workflows.plan(document_of(workflow), named=True)
 
     def execution(self, execution_id: str) -> ExecutionHandle:
         """A handle for an execution that this store already has."""
         self.check_open()
         return ExecutionHandle(self, execution_id)
 
-    @_while_open
-    async def result(self, execution_id: str) -> Result:
-        """Wait until the execution has ended, and return its result."""
-        known = execution_id in self.service.submissions.unfinished
-        ended = await self.service.executions.end(execution_id, known=known)
-        return await self._result(ended or await self.service.executions.stored(execution_id))
+    @while_open
+    async def result(
+        self,
+        execution_id: str,
+        timeout: float | None = None,  # noqa: ASYNC109 -- as `penstock.Execution` has it
+    ) -> Result:
+        """Wait until the execution has ended, and return its result.
 
-    @_while_open
+        Raises `TimeoutError` after `timeout` seconds; the execution goes on.
+        """
+        known = execution_id in self.service.submissions.unfinished
+        async with asyncio.timeout(timeout):
+            ended = await self.service.executions.end(execution_id, known=known)
+            ended = ended or await self.service.executions.stored(execution_id)
+            # one that ends only now can't have been retried yet
+            return await self._result(ended, newest=known)
+
+    @while_open
     async def status(self, execution_id: str) -> Result:
         """The execution's state at this moment, with the outputs so far."""
         return await self._result(await self.service.executions.stored(execution_id))
 
-    async def _result(self, ended: Ended) -> Result:
+    async def _result(self, ended: Ended, *, newest: bool = False) -> Result:
         executions = self.service.executions
+        retried_as = None if newest else await executions.retried_as(ended.record)
         outputs = await executions.outputs(ended.outputs)
         plan = await executions.plan(ended.record)
         waits = await executions.waiting.of_nodes(ended.record, ended.runs, plan)
-        return Result.of_records(ended.record, ended.runs, outputs, plan, waits)
+        return Result.of_records(
+            ended.record, ended.runs, outputs, plan, waits=waits, retried_as=retried_as
+        )
 
-    def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
-        """Live events from the first on, until the execution has ended or the engine closes."""
-        self.check_open()
-        return self._events(execution_id)
-
-    async def _events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]:
-        async for lines in self.service.live_events.execution(execution_id):
-            for line in history_view(lines):
-                event: dict[str, Any] = msgspec.to_builtins(line)
-                yield event
-
-    @_while_open
+    @while_open
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]:
         """The logs of the node's handler by attempt, also of an attempt that still runs."""
         logs = await self.service.executions.logs(execution_id, node_id)
         return {log.attempt: log.text for log in logs}
 
-    @_while_open
-    @_counted
+    @while_open
+    @counted
     async def cancel(self, execution_id: str) -> None:
         """Cancel it. Raises `Conflict` if it has ended, `NotFound` if it doesn't exist.
 
@@ -343,14 +332,14 @@ class Engine:
         """
         await self.service.executions.request_control(execution_id, "cancel")
 
-    @_while_open
-    @_counted
+    @while_open
+    @counted
     async def pause(self, execution_id: str) -> None:
         """Start no more nodes of the execution; running ones go on."""
         await self.service.executions.request_control(execution_id, "pause")
 
-    @_while_open
-    @_counted
+    @while_open
+    @counted
     async def resume(self, execution_id: str) -> None:
         """Let a paused execution go on."""
         await self.service.executions.request_control(execution_id, "resume")

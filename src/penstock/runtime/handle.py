@@ -2,49 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, Callable
 from typing import Any, Protocol
 
 from penstock.views.result import Result
+
+Json = dict[str, Any]
 
 
 class HandleBackend(Protocol):
     """The methods of an engine that a handle calls."""
 
-    async def result(self, execution_id: str) -> Result: ...
+    async def result(self, execution_id: str, timeout: float | None = None) -> Result: ...  # noqa: ASYNC109
     async def status(self, execution_id: str) -> Result: ...
-    def events(self, execution_id: str) -> AsyncIterator[dict[str, Any]]: ...
+    def execution_events(self, execution_id: str, after: int = 0) -> AsyncGenerator[Json, None]: ...
     async def cancel(self, execution_id: str) -> None: ...
     async def pause(self, execution_id: str) -> None: ...
     async def resume(self, execution_id: str) -> None: ...
+    async def retry(
+        self,
+        execution_id: str,
+        start: str | None = None,
+        version: str | int = "same",
+        *,
+        preview: bool = False,
+    ) -> Json: ...
+    async def results(self, execution_id: str) -> Json: ...
+    async def history(self, execution_id: str) -> list[Json]: ...
+    async def node(self, execution_id: str, name: str) -> Json: ...
+    async def logs(self, execution_id: str, node_id: str) -> dict[int, str]: ...
+    def all_logs(self, execution_id: str) -> AsyncGenerator[Json, None]: ...
+    async def graph(self, execution_id: str) -> Json: ...
 
 
 class ExecutionHandle:
-    """The handle of a started execution."""
+    """The handle of an execution of an engine, with the calls of `penstock.Execution`."""
 
-    def __init__(self, engine: HandleBackend, execution_id: str) -> None:
+    def __init__(
+        self,
+        engine: HandleBackend,
+        execution_id: str,
+        accepted: Callable[[], Json] | None = None,
+    ) -> None:
         self._engine = engine
         self.id = execution_id
+        self._make_accepted = accepted
 
     @property
     def execution_id(self) -> str:
         """The execution's id; the same as `id`."""
         return self.id
 
-    async def result(self) -> Result:
-        """Wait for the end. A failed execution has a result too, with `state` and `error`."""
-        return await self._engine.result(self.id)
+    @property
+    def accepted(self) -> Json:
+        """The answer to the start, with `workflow`, `version` and `created_at`.
+
+        It is empty for a handle that was made from an id.
+        """
+        return self._make_accepted() if self._make_accepted is not None else {}
+
+    def __repr__(self) -> str:
+        return f"<ExecutionHandle {self.id}>"
+
+    async def result(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 -- as `penstock.Execution` has it
+    ) -> Result:
+        """Wait for the end. A failed execution has a result too, with `state` and `error`.
+
+        Raises `TimeoutError` after `timeout` seconds; the execution goes on.
+        """
+        return await self._engine.result(self.id, timeout)
 
     async def status(self) -> Result:
         """The execution's state at this moment, with the outputs so far."""
         return await self._engine.status(self.id)
 
-    def events(self) -> AsyncIterator[dict[str, Any]]:
-        """Live events from the first on, until the execution has ended."""
-        return self._engine.events(self.id)
+    def events(self, after: int = 0) -> AsyncGenerator[Json, None]:
+        """Live events: every transition after `seq`, until the execution has ended."""
+        return self._engine.execution_events(self.id, after)
 
     async def cancel(self) -> None:
-        """Cancel the execution: running handlers are stopped, no more nodes start."""
+        """Cancel the execution: running handlers are stopped, no more nodes start.
+
+        Raises `Conflict` if it has ended, `NotFound` if it doesn't exist; so do `pause` and
+        `resume`.
+        """
         await self._engine.cancel(self.id)
 
     async def pause(self) -> None:
@@ -54,3 +97,41 @@ class ExecutionHandle:
     async def resume(self) -> None:
         """Let the paused execution go on."""
         await self._engine.resume(self.id)
+
+    async def retry(
+        self, start: str | None = None, version: str | int = "same", *, preview: bool = False
+    ) -> Json:
+        """Retry it: a new execution runs what didn't complete, and reuses the other outputs.
+
+        With `start`, that node and all nodes after it run again. Returns `execution_id`, `runs`
+        (which nodes, and why) and `keeps`; a `preview` starts nothing. `version` is `same`,
+        `latest` or a number.
+        """
+        return await self._engine.retry(self.id, start, version, preview=preview)
+
+    async def results(self) -> Json:
+        """The values alone: `state`, `completed`, `output`, `outputs` by node, `error`."""
+        return await self._engine.results(self.id)
+
+    async def history(self) -> list[Json]:
+        """The history so far."""
+        return await self._engine.history(self.id)
+
+    async def node(self, name: str) -> Json:
+        """One node: its state, its part of the document, config, inputs and all attempts."""
+        return await self._engine.node(self.id, name)
+
+    async def logs(self, name: str) -> dict[int, str]:
+        """The logs of the node's handler, by attempt."""
+        return await self._engine.logs(self.id, name)
+
+    def all_logs(self) -> AsyncGenerator[Json, None]:
+        """The logs of all nodes, in the order in which their attempts began.
+
+        Each has `node_id`, `attempt`, `text` and `live`: whether the attempt still runs.
+        """
+        return self._engine.all_logs(self.id)
+
+    async def graph(self) -> Json:
+        """The nodes and edges, with their states."""
+        return await self._engine.graph(self.id)

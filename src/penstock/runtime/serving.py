@@ -19,7 +19,7 @@ from penstock.runtime.http_server import HttpServer, address_of, bind
 from penstock.runtime.opening import open_scaled, service_over
 from penstock.runtime.roles import OnReady
 from penstock.service import Service
-from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
+from penstock.service.fleet import Fleet, ScaledFleet
 from penstock.telemetry.exposition import Exposition
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.outcomes import OutcomeLog
@@ -59,15 +59,12 @@ async def serving(
     engine: Engine, settings: Settings, listening: socket.socket
 ) -> AsyncIterator[None]:
     """The API over an open engine, for as long as the block lasts."""
-    stores = engine.stores
     async with AsyncExitStack() as stack:
-        fleet: Fleet = EmbeddedFleet(stores, engine.worker, engine.orchestrator)
         rate_limit_storage: RateLimitStorage | None = None
-        if stores.topology.is_shared:  # other processes may use the same stores
-            fleet = ScaledFleet(stores, settings.worker_dead_seconds)
+        if engine.stores.topology.is_shared:  # other processes may use the same stores
             rate_limit_storage = await stack.enter_async_context(_shared_rate_limit(settings))
         api = _serving_over(
-            engine.service, fleet, settings, listening, engine.metrics, rate_limit_storage
+            engine.service, engine.fleet, settings, listening, engine.metrics, rate_limit_storage
         )
         await stack.enter_async_context(api)
         yield

@@ -24,6 +24,8 @@
 - `fleet`: workers, orchestrators and queues.
 - `keys`: API keys.
 - `key_files`: the keys of a store for a command line.
+- `health`: health checks of a process and of the parts that it needs.
+- `problems`: problem documents: what an error is, as data.
 - `outages`: what is said about a store that is away.
 - `timing`: how long answers are cached, and the pauses between two reads.
 """

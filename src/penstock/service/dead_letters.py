@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from penstock.errors import Conflict, NotFound, PenstockError
+from penstock.service.problems import problem_of
 from penstock.service.retries import Retries, RetryPlan
 from penstock.stores.base import Stores
 from penstock.stores.records import DeadLetterRow, DeadLetterSearch
+from penstock.views.retries import RetriedLetters
 
 
 class Retried:
@@ -19,6 +21,18 @@ class Retried:
         self.execution_id: str | None = None
         self.plan: RetryPlan | None = None
         self.error: PenstockError | None = None
+
+    def view(self) -> RetriedLetters:
+        """What users see of the retry, or of the error that prevented it."""
+        view = RetriedLetters(retry_of=self.retry_of, letters=self.dead_letters)
+        if self.plan is not None:
+            view.execution_id = self.execution_id
+            view.version = self.plan.version
+            view.keeps = self.plan.reused
+            view.runs = self.plan.runs
+        if self.error is not None:
+            view.error = problem_of(self.error)
+        return view
 
 
 class DeadLetters:
@@ -37,6 +51,24 @@ class DeadLetters:
         if row is None:
             raise NotFound(f"there is no dead letter {dead_letter_id}")
         return row
+
+    async def get_undropped(self, dead_letter_id: int) -> DeadLetterRow:
+        """A dead letter as users see it: one that was dropped is only in the list."""
+        row = await self.get(dead_letter_id)
+        if row.closed == "dropped":
+            raise NotFound(
+                f"the dead letter {dead_letter_id} was dropped;"
+                " the list with closed=true still has it"
+            )
+        return row
+
+    async def select(
+        self, search: DeadLetterSearch, ids: Iterable[int] | None = None
+    ) -> list[DeadLetterRow]:
+        """The dead letters with these ids, or else those that match the search."""
+        if ids is None:
+            return await self.page(search)
+        return [await self.get(dead_letter_id) for dead_letter_id in ids]
 
     async def drop(self, dead_letter_id: int) -> None:
         await self.get(dead_letter_id)

@@ -116,11 +116,15 @@ class Executions:
         """Add the execution that this one is a retry of, and the retry of this one."""
         view.priority = record.priority
         view.retry_of = record.retry_of
-        view.retried_as = None
+        view.retried_as = None if newest else await self.retried_as(record)
+
+    async def retried_as(self, record: ExecutionRecord) -> str | None:
+        """The newest retry of an execution, if there is one."""
         # only an execution that has ended can have been retried
-        if record.state in EXECUTION_ENDS and not newest:
-            for row in await self.search(Search(retry_of=record.execution_id, limit=1)):
-                view.retried_as = row.execution_id
+        if record.state not in EXECUTION_ENDS:
+            return None
+        rows = await self.search(Search(retry_of=record.execution_id, limit=1))
+        return rows[0].execution_id if rows else None
 
     async def results(self, execution_id: str) -> Results:
         stored = await self.stored(execution_id)

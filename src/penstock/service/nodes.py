@@ -8,6 +8,7 @@ from typing import Any
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.state import Execution
+from penstock.engine.states import NodeState
 from penstock.errors import NotFound
 from penstock.service.executions import Executions, no_node
 from penstock.service.resolving import resolved_config
@@ -48,6 +49,7 @@ class Nodes:
             resolved_config=resolved.config,
             unresolved=resolved.unresolved,
             attempts=attempts_of(run, lines),
+            retry_at=run.due_at if run and run.state is NodeState.RETRYING else None,
             errors_dropped=run.failures_dropped if run else 0,
         )
 

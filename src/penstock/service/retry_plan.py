@@ -19,7 +19,7 @@ from penstock.engine.states import NodeState
 from penstock.errors import NotFound
 from penstock.spelling import nearest_name
 from penstock.stores.base import Stored
-from penstock.views.retries import RetryRun
+from penstock.views.retries import Retried, RetryRun
 
 NOT_TAKEN = ("condition_false", "branch_not_taken")
 DECIDED_AGAIN = "its branch wasn't taken; the condition is decided again"
@@ -43,6 +43,16 @@ class RetryPlan(msgspec.Struct):
     def is_idle(self) -> bool:
         """Whether nothing in a retry could come out differently."""
         return all(run.reason == DECIDED_AGAIN for run in self.runs)
+
+    def view(self, retry_id: str | None, retry_of: str) -> Retried:
+        """What users see of a retry; a preview has no `retry_id`."""
+        return Retried(
+            execution_id=retry_id,
+            retry_of=retry_of,
+            version=self.version,
+            keeps=self.reused,
+            runs=self.runs,
+        )
 
 
 def plan_retry(stored: Stored, old: Plan, new: Plan, *, start: str | None = None) -> RetryPlan:

@@ -43,6 +43,8 @@ LABEL_NAME_CHARACTERS_MAX = 128
 LABEL_VALUE_CHARACTERS_MAX = 1024
 """Characters of a label's value, or of its JSON if it isn't a text."""
 OVERRIDES_BYTES_MAX = 1024 * 1024
+PRIORITY_MAX = 100
+"""Priorities are from -100 to 100; the higher goes first."""
 
 
 def new_execution_id() -> str:
@@ -159,17 +161,29 @@ class Submissions:
     async def submit_many(
         self, plan: Plan, inputs: Iterable[Mapping[str, Any] | None], labels: Mapping[str, Any]
     ) -> list[str]:
-        """Start an execution for each input.
+        """Start an execution for each input; returns their ids."""
+        return [record.execution_id for record in await self.submit_all(plan, inputs, labels)]
+
+    async def submit_all(
+        self,
+        plan: Plan,
+        inputs: Iterable[Mapping[str, Any] | None],
+        labels: Mapping[str, Any],
+        priority: int = 0,
+    ) -> list[ExecutionRecord]:
+        """Start an execution for each input; returns their records.
 
         All inputs are checked before the first one is stored.
         """
         checked = [await self.check_input(plan, value) for value in inputs]
-        records = [self._record(new_execution_id(), plan, data, labels) for data in checked]
+        records = [
+            self._record(new_execution_id(), plan, data, labels, priority) for data in checked
+        ]
         intents = [Intent(record) for record in records]
         await self.backlog.enter(plan.name, len(intents))
         for first in range(0, len(intents), STARTS_MAX):
             await self.record_intents(intents[first : first + STARTS_MAX])
-        return [record.execution_id for record in records]
+        return records
 
     async def prepare(self, start_request: StartRequest) -> Intent:
         """The intent of a start request, not recorded yet. A new document is stored here."""
@@ -188,8 +202,9 @@ class Submissions:
             )
 
         data = await self.check_input(plan, start_request.input, complete=not start_request.waits)
-        record = self._record(execution_id, plan, data, start_request.labels)
-        record.priority = start_request.priority
+        record = self._record(
+            execution_id, plan, data, start_request.labels, start_request.priority
+        )
         record.trace = start_request.trace
         record.lenient_config = start_request.lenient_config
 
@@ -237,12 +252,20 @@ class Submissions:
         raise InvalidInput(f"{message}: {'; '.join(lines_of(problems))}", input_problems)
 
     def _record(
-        self, execution_id: str, plan: Plan, data: bytes, labels: Mapping[str, Any]
+        self,
+        execution_id: str,
+        plan: Plan,
+        data: bytes,
+        labels: Mapping[str, Any],
+        priority: int,
     ) -> ExecutionRecord:
         now = self._stores.hot.now()
         record = ExecutionRecord(
             execution_id, plan.name, plan.version, ExecutionState.PENDING, data, now
         )
+        if priority:
+            check_priority(priority)
+            record.priority = priority
         if labels:
             check_labels(labels)
             record.labels = dict(labels)
@@ -374,6 +397,15 @@ def _merge_input(plan: Plan, value: Any) -> tuple[dict[str, Any], bytes]:
     except InvalidWorkflow as error:
         raise InvalidInput(f"input: {error}") from None
     return merged, msgspec.json.encode(merged)
+
+
+def check_priority(priority: Any) -> None:
+    is_whole = isinstance(priority, int) and not isinstance(priority, bool)
+    if not is_whole or not -PRIORITY_MAX <= priority <= PRIORITY_MAX:
+        raise InvalidInput(
+            f"the priority is {priority!r}; it must be a whole number"
+            f" from -{PRIORITY_MAX} to {PRIORITY_MAX}"
+        )
 
 
 def check_labels(labels: Mapping[str, Any]) -> None:

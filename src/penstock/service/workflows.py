@@ -28,6 +28,7 @@ from penstock.stores.base import Stores, WorkflowVersion
 from penstock.stores.plan_cache import PLANS_BYTES_MAX, PlanCache
 from penstock.stores.records import LATEST, Weights, WorkflowRow
 from penstock.views.graphs import WorkflowGraph, workflow_graph
+from penstock.views.workflows import Validation
 
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 VERSION_DIGITS_MAX = len(str(2**62))
@@ -283,6 +284,51 @@ class Workflows:
         if at and name and await self._target(name, LATEST):
             raise NotFound(f"the workflow {name!r} has no version or alias {tag!r}")
         raise NotFound(f"there is no workflow {reference!r} in this store")
+
+    async def validation(
+        self,
+        document: Any,
+        *,
+        strict: bool = False,
+        allow_unknown_handlers: bool = False,
+        graph: bool = False,
+    ) -> Validation:
+        """What is wrong with a document, and if nothing is, its graph; nothing is stored."""
+        view = Validation(valid=True, name=None, nodes=0, problems=[], warnings=[])
+        try:
+            checked = await self.check(
+                document, strict=strict, allow_unknown_handlers=allow_unknown_handlers
+            )
+        except InvalidWorkflow as error:
+            view.valid = False
+            view.problems = list(error.problems)
+            return view
+
+        view.name = checked.plan.name
+        view.nodes = len(checked.plan.nodes)
+        view.warnings = list(checked.warnings)
+        if graph:
+            view.graph = workflow_graph(checked.plan)
+        return view
+
+    async def searched(self, reference: str) -> tuple[str, int | None]:
+        """The name and the version that a reference means in a search for executions.
+
+        A reference that isn't found is taken as a name: a name may contain an @, and the workflow
+        may have been deleted before its executions.
+
+        Raises `InvalidInput` if it means several versions.
+        """
+        if "@" not in reference:
+            return reference, None
+        try:
+            name, weights = await self.meaning(reference)
+        except NotFound:
+            return reference, None
+        versions = [version for version, share in weights.items() if share]
+        if len(versions) > 1:
+            raise InvalidInput(f"{reference!r} means several versions; name one with version=")
+        return name, versions[0]
 
     async def get(
         self, name: str, tag: str | None = None

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.config import REDIS_SCHEMES, Settings, hide_password, installed_stores
 from penstock.errors import SettingsError
 from penstock.stores.base import Stores
 from penstock.stores.installed import installed_store
 from penstock.stores.object_blobs import ObjectBlobs, is_object_store
+
+if TYPE_CHECKING:
+    from penstock.stores.sqlite.reading import ReadOnlySqliteStores
 
 
 def open_stores(address: str, settings: Settings) -> Stores:
@@ -39,6 +43,22 @@ def open_stores(address: str, settings: Settings) -> Stores:
         f"use sqlite:///FILE, redis://…{installed} (or memory:// for tests), "
         "or install the package that has this store"
     )
+
+
+def open_for_reading(address: str, settings: Settings) -> ReadOnlySqliteStores:
+    """Open a store's file for reading only; another process may have it open."""
+    scheme, _, rest = address.partition("://")
+    if scheme != "sqlite" or not rest.startswith("/") or len(rest) == 1:
+        raise SettingsError(
+            f"the store {hide_password(address)!r} isn't a file that can be read beside its server;"
+            " use sqlite:///FILE, or ask the server with --url"
+        )
+    from penstock.stores.sqlite.reading import ReadOnlySqliteStores  # noqa: PLC0415
+
+    path = Path(rest[1:])
+    if is_object_store(settings.blobs):
+        return ReadOnlySqliteStores(path, objects=ObjectBlobs(str(settings.blobs)))
+    return ReadOnlySqliteStores(path, Path(settings.blobs) if settings.blobs else None)
 
 
 def _open_scaled(address: str, settings: Settings) -> Stores:

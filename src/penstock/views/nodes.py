@@ -64,6 +64,9 @@ class NodeDetail(Node, kw_only=True):
     ]
     unresolved: Annotated[str | None, Meta(description="Why there is no `resolved_config`.")]
     attempts: list[NodeAttempt]
+    retry_at: Annotated[
+        str | None, Meta(description="When the next attempt of a RETRYING node is due.")
+    ] = None
     errors_dropped: Annotated[
         int,
         Meta(
@@ -112,6 +115,7 @@ def node_detail_view(  # noqa: PLR0913 -- what there is to show
     resolved_config: dict[str, Any] | None,
     unresolved: str | None,
     attempts: list[NodeAttempt],
+    retry_at: float | None,
     errors_dropped: int,
 ) -> NodeDetail:
     """A node alone: its outcome, and the rules of its definition with its handler's defaults."""
@@ -132,5 +136,6 @@ def node_detail_view(  # noqa: PLR0913 -- what there is to show
         resolved_config=resolved_config,
         unresolved=unresolved,
         attempts=attempts,
+        retry_at=time_text(retry_at),
         errors_dropped=errors_dropped,
     )

@@ -38,18 +38,24 @@ class Result:
         self._make_view = make_view
 
     @classmethod
-    def of_records(
+    def of_records(  # noqa: PLR0913 -- what a result is made of
         cls,
         record: ExecutionRecord,
         runs: Mapping[str, NodeRun],
         outputs: Mapping[str, bytes],
         plan: Plan,
+        *,
         waits: Mapping[str, tuple[str, str]] = NOTHING,
+        retried_as: str | None = None,
     ) -> Self:
         """The result of an execution of an engine in this process."""
 
         def make_view() -> dict[str, Any]:
-            return plain(execution_view(record, runs, outputs, plan, waits=waits))
+            view = execution_view(record, runs, outputs, plan, waits=waits)
+            view.priority = record.priority
+            view.retry_of = record.retry_of
+            view.retried_as = retried_as
+            return plain(view)
 
         return cls(
             record.execution_id,

@@ -18,6 +18,20 @@ def time_text(at: float | None) -> str | None:
     return text.removesuffix("+00:00") + "Z"
 
 
+def parse_moment(text: str) -> float:
+    """The seconds since the epoch of a time in ISO 8601; without a zone it is UTC.
+
+    Raises `ValueError`.
+    """
+    try:
+        at = datetime.fromisoformat(text)
+        if at.tzinfo is None:
+            at = at.replace(tzinfo=UTC)
+        return at.timestamp()
+    except OverflowError as error:
+        raise ValueError(str(error)) from None
+
+
 @overload
 def seconds_of(text: str) -> float: ...
 @overload

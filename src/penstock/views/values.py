@@ -16,3 +16,8 @@ def undecoded(data: bytes) -> Any:
     nothing else.
     """
     return msgspec.Raw(data) if len(data) > UNDECODED_BYTES else msgspec.json.decode(data)
+
+
+def plain_json(view: Any) -> Any:
+    """A view as plain Python data: what a client gets that decodes the JSON of the answer."""
+    return msgspec.json.decode(msgspec.json.encode(view))

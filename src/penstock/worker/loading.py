@@ -7,6 +7,7 @@ import importlib.util
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from types import ModuleType
 
 from penstock.errors import SettingsError
 from penstock.worker.registry import Handler
@@ -18,32 +19,39 @@ def load_handlers(origins: Iterable[str]) -> None:
     Raises `SettingsError` with what to do.
     """
     for origin in origins:
-        if origin.endswith(".py"):
-            _load_file(Path(origin).resolve())
-        else:
-            _load_module(origin)
+        load_module(origin, "with handlers")
 
 
-def _load_module(name: str) -> None:
+def load_module(origin: str, description: str) -> ModuleType:
+    """Import the module of a name or a file; `description` says what it is needed for.
+
+    Raises `SettingsError` with what to do.
+    """
+    if origin.endswith(".py"):
+        return _load_file(Path(origin).resolve(), description)
+    return _load_named(origin, description)
+
+
+def _load_named(name: str, description: str) -> ModuleType:
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))  # as `python -m` has it; the console script doesn't
     try:
-        importlib.import_module(name)
+        return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and name.startswith(error.name):
             raise SettingsError(
-                f"there is no module {name!r} with handlers; give a module's name or a .py file"
+                f"there is no module {name!r} {description}; give a module's name or a .py file"
             ) from None
         raise
 
 
-def _load_file(path: Path) -> None:
+def _load_file(path: Path, description: str) -> ModuleType:
     if not path.is_file():
-        raise SettingsError(f"there is no file {path} with handlers")
+        raise SettingsError(f"there is no file {path} {description}")
     name = f"penstock_handlers_{path.stem}"
     imported = sys.modules.get(name)
     if imported is not None and getattr(imported, "__file__", None) == str(path):
-        return
+        return imported
 
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -51,7 +59,12 @@ def _load_file(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     sys.path.insert(0, str(path.parent))  # so that it finds its neighbours, as when it is run
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]  # as an import statement does it
+        raise
+    return module
 
 
 def origin_of(handler: Handler) -> str:

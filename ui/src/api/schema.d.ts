@@ -1489,6 +1489,8 @@ export interface components {
             /** @description Why there is no `resolved_config`. */
             unresolved: string | null;
             attempts: components["schemas"]["NodeAttempt"][];
+            /** @description When the next attempt of a RETRYING node is due. */
+            retry_at?: string | null;
             /**
              * @description How many failed attempts have no `error` any more: the first 5 and the last 15 keep it.
              * @default 0

@@ -5,6 +5,7 @@
 - `watching`: whether the files are still the ones that are open.
 - `writer`: the one thread that writes; what comes while it is busy shares the next transaction.
 - `reader`: reads, in a thread of their own.
+- `reading`: `ReadOnlySqliteStores`, a file that is read only, also while it is in use.
 - `hot`: executions, inbox, timers, commits.
 - `claims`: which tasks' handlers have been called, in a file that outlives the process.
 - `cold`: `SqliteColdStore`, which puts the following together.

@@ -25,7 +25,7 @@ UNKNOWABLE = (OverflowError, UnicodeEncodeError)
 
 
 class Reader:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, connect: Callable[[Path], sqlite3.Connection] = connect) -> None:
         self._path = path
         self._connection = connect(path)
         self._is_closed = False

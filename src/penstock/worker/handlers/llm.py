@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 UNAUTHORIZED = frozenset({401, 403})
 KEY_CHARACTERS_MIN = 8
+OPENAI_KEY_VARIABLE = "OPENAI_API_KEY"
 FUNCTION = "penstock.worker.handlers.llm_reply:run"
 
 
@@ -87,7 +88,7 @@ class LlmHandler:
         response = _without_key(response, endpoint.provider)
         if not request.accepts(response.status_code):
             lacks_key = response.status_code in UNAUTHORIZED and not endpoint.provider.api_key
-            hint = f" ({_key_hint(endpoint.name)})" if lacks_key else ""
+            hint = f" ({_key_hint(endpoint.name, endpoint.provider)})" if lacks_key else ""
             raise failure(request, response, hint)
         return response
 
@@ -153,7 +154,7 @@ class LlmHandler:
         # A server of one's own often has no keys; OpenAI's always has.
         if not provider.api_key and provider.base_url == OPENAI_URL:
             raise Terminal(
-                f"the LLM provider '{name}' has no API key: {_key_hint(name)}",
+                f"the LLM provider '{name}' has no API key: {_key_hint(name, provider)}",
                 category=ErrorCategory.LLM,
             )
         return provider
@@ -209,8 +210,10 @@ def _request(body: bytes, endpoint: Endpoint, ctx: Context, repair: int) -> Requ
     )
 
 
-def _key_hint(name: str) -> str:
+def _key_hint(name: str, provider: LlmProvider) -> str:
     variable = key_variable(name)
+    if provider.reads_openai_key:
+        variable = f"{OPENAI_KEY_VARIABLE} (or {variable})"
     return f"set {variable} in the worker's environment, or use --mock (PENSTOCK_MOCK_SERVICES=1)"
 
 
