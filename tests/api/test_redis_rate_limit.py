@@ -16,9 +16,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from limits import parse
 
-from penstock.api.rate_limit import RateLimitMiddleware
+from penstock.api.rate_limit import RateLimitMiddleware, parse_limit
 from penstock.api.redis_rate_limit import AWAY_SECONDS, PREFIX, RedisRateLimitStorage
 from tests.api.test_rate_limit import accept, ask, headers, peak_in_a_window
 from tests.servers import redis_server, redis_url
@@ -169,7 +168,7 @@ def test_the_answers_have_their_headers_with_one_call_to_redis() -> None:
 
             storage._script = counted  # type: ignore[assignment]
             app = RateLimitMiddleware(
-                accept, changes=parse("2/minute"), reads=None, storage=storage
+                accept, changes=parse_limit("2/minute"), reads=None, storage=storage
             )
             answers = [await ask(app, "POST") for _ in range(3)]
             assert [headers(answer)[:2] for answer in answers] == [

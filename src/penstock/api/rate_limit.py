@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, NamedTuple, Protocol
 
-from limits import RateLimitItem, parse
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Request
 
@@ -28,11 +27,23 @@ CHANGES = "60/minute"
 READS = "600/minute"
 OFF: Final = "off"
 SWEEP_EACH = 1024
+UNITS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400}
 CHARGE: Final = "penstock.charge"
 """The key in a request's ASGI scope for a function that counts further calls."""
 
 
-def limits_of(settings: Settings) -> tuple[RateLimitItem | None, RateLimitItem | None]:
+class RateLimit(NamedTuple):
+    """So many calls in any so many seconds."""
+
+    amount: int
+    seconds: int
+
+    def key_for(self, kind: str, caller: str) -> str:
+        """The name of a caller's window: another one for each limit."""
+        return f"{kind}/{caller}/{self.amount}/{self.seconds}"
+
+
+def limits_of(settings: Settings) -> tuple[RateLimit | None, RateLimit | None]:
     """The rate limits for changes and for reads; None is no limit.
 
     On loopback there are no default limits. If changes are `off`, reads are too by default.
@@ -45,8 +56,14 @@ def limits_of(settings: Settings) -> tuple[RateLimitItem | None, RateLimitItem |
     return _parse_limit(changes), _parse_limit(reads)
 
 
-def _parse_limit(text: str) -> RateLimitItem | None:
-    return None if text == OFF else parse(text)
+def _parse_limit(text: str) -> RateLimit | None:
+    return None if text == OFF else parse_limit(text)
+
+
+def parse_limit(text: str) -> RateLimit:
+    """Read a limit that the settings have checked, such as `60/minute`."""
+    amount, _, unit = text.partition("/")
+    return RateLimit(int(amount), UNITS[unit])
 
 
 class Entered(NamedTuple):
@@ -67,12 +84,7 @@ class RateLimitStorage(Protocol):
 
 
 class MemoryRateLimitStorage:
-    """Sliding windows in this process's memory.
-
-    It replaces that of the `limits` library, which starts a task or a thread for every call, uses
-    wall-clock time, and either forgets an entry now and then when many come at once, or never
-    forgets an address.
-    """
+    """Sliding windows in this process's memory."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -116,8 +128,8 @@ class RateLimitMiddleware:
         self,
         app: ASGIApp,
         *,
-        changes: RateLimitItem | None,
-        reads: RateLimitItem | None,
+        changes: RateLimit | None,
+        reads: RateLimit | None,
         storage: RateLimitStorage | None = None,
     ) -> None:
         self._app = app
@@ -135,7 +147,7 @@ class RateLimitMiddleware:
         key = limit.key_for(kind, who(scope[CALLER]))
         amount = 0 if _is_open(scope) else 1
         let_in, used, reset_seconds = await self._storage.enter(
-            key, limit.amount, limit.get_expiry(), amount
+            key, limit.amount, limit.seconds, amount
         )
         headers = [
             (b"x-ratelimit-limit", str(limit.amount).encode()),
@@ -153,7 +165,7 @@ class RateLimitMiddleware:
 
     async def _charge(
         self,
-        limit: RateLimitItem,
+        limit: RateLimit,
         kind: str,
         key: str,
         headers: list[tuple[bytes, bytes]],
@@ -168,14 +180,14 @@ class RateLimitMiddleware:
                 " send fewer at once",
             )
 
-        entered = await self._storage.enter(key, limit.amount, limit.get_expiry(), amount)
+        entered = await self._storage.enter(key, limit.amount, limit.seconds, amount)
         headers[1] = (headers[1][0], str(max(0, limit.amount - entered.used)).encode())
         if not entered.let_in:
             seconds = _whole_seconds(entered.reset_seconds)
             detail = f"this counts as {amount + 1:,} calls; {_explain(limit, kind, seconds)}"
             raise Refused(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
 
-    def _limit(self, scope: Request) -> RateLimitItem | None:
+    def _limit(self, scope: Request) -> RateLimit | None:
         route: Found | None = scope.get(ROUTE)
         changes = route.rule.changes if route else scope["method"] not in READING
         return self._changes if changes else self._reads
@@ -197,16 +209,14 @@ def _whole_seconds(seconds: float) -> int:
     return max(1, math.ceil(seconds))
 
 
-def _refusal(limit: RateLimitItem, kind: str, seconds: int) -> ASGIApp:
+def _refusal(limit: RateLimit, kind: str, seconds: int) -> ASGIApp:
     detail = _explain(limit, kind, seconds)
     return problem_response(429, "rate_limited", detail, headers={"Retry-After": str(seconds)})
 
 
-def _explain(limit: RateLimitItem, kind: str, seconds: int) -> str:
+def _explain(limit: RateLimit, kind: str, seconds: int) -> str:
     calls = "calls that change something" if kind == "changes" else "calls that read"
-    return (
-        f"{limit.amount} {calls} per {limit.get_expiry()} seconds are allowed; wait for {seconds} s"
-    )
+    return f"{limit.amount} {calls} per {limit.seconds} seconds are allowed; wait for {seconds} s"
 
 
 async def charge(scope: Request, items: int) -> None:

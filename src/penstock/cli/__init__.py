@@ -56,6 +56,7 @@ Against a server:
 - `definitions`: `penstock put`, `versions`, `alias`, `workers`.
 
 - `tables`: tables, fitted to a terminal or as plain columns.
+- `styled_text`: text with styles: widths, cutting, wrapping, colours.
 - `safe_text`: text from data that can't move the cursor or change colours.
 """
 

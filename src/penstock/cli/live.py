@@ -1,26 +1,18 @@
-"""The live table of nodes on a terminal.
-
-Rich is imported by this module, and so only where there is a terminal.
-"""
+"""The live table of nodes on a terminal."""
 
 from __future__ import annotations
 
 import os
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable
 from typing import TextIO
 
-from rich.cells import cell_len
-from rich.console import Console, ConsoleDimensions, Group, JustifyMethod, RenderableType
-from rich.live import Live
-from rich.padding import Padding
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
 from penstock.cli.progress import ACTIVE, ENDED, Progress, Row, choose_rows
 from penstock.cli.safe_text import clean, duration, one_line
 from penstock.cli.screens import Spans
+from penstock.cli.styled_text import ELLIPSIS, StyledText, cell_width, cut, wants_color
 from penstock.engine.states import NodeState
 
 CHROME_LINES = 7
@@ -42,6 +34,16 @@ STYLES = {
 }
 COLUMNS = {"state": 11, "node": 4, "handler": 7, "try": 3, "time": 8, "note": 0}
 """The minimal width of each column, so that the table doesn't jump when a value comes."""
+GAP = 2
+"""Columns between two cells."""
+RIGHT_ALIGNED = ("try", "time")
+BAR_COLUMNS_MIN, BAR_COLUMNS_MAX = 10, 30
+DEFAULT_SIZE = os.terminal_size((80, 24))
+"""Of a terminal that doesn't say how large it is."""
+HIDE_CURSOR = "\x1b[?25l"
+SHOW_CURSOR = "\x1b[?25h"
+ERASE_LINE = "\x1b[2K"
+CURSOR_UP = "\x1b[1A"
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 FRAMES_A_SECOND = 10
 
@@ -56,61 +58,55 @@ class LiveScreen:
         *,
         no_color: bool = False,
         clock: Callable[[], float] = time.time,
-        console: Console | None = None,
+        size: Callable[[], os.terminal_size] | None = None,
     ) -> None:
-        self._console = console or Console(no_color=no_color or None, highlight=False)
+        self._color = wants_color(no_color=no_color)
         self._clock = clock
-        self._size: Callable[[], ConsoleDimensions] = lambda: self._console.size
+        self._terminal: TextIO = sys.stdout
+        self._given_size = size
         self._progress: Progress | None = None
-        self._live: Live | None = None
+        self._is_live = False
+        self._drawn_lines = 0
         self._partial = ""
         self._notice = ""
+        # Text of other writers comes from a thread.
+        self._writing = threading.RLock()
 
     def open(self, terminal: TextIO) -> None:
-        self._console.file = terminal
-        # Rich would ask standard output, which leads elsewhere now.
-        self._size = lambda: ConsoleDimensions(*os.get_terminal_size(terminal.fileno()))
+        self._terminal = terminal
 
     def watch(self, progress: Progress) -> None:
         self._progress = progress
 
     def begin(self, progress: Progress) -> None:
         self.watch(progress)
-        self._live = Live(
-            get_renderable=self.render,
-            console=self._console,
-            auto_refresh=False,
-            vertical_overflow="crop",
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._live.start(refresh=True)
+        self._is_live = True
+        self._write(HIDE_CURSOR)
+        self.tick()
 
     def changed(self, row: Row | None) -> None:
         """Wait for the next tick: a node may change many times between two ticks."""
 
     def tick(self) -> None:
-        if self._live is not None:
-            self._live.refresh()
+        with self._writing:
+            if self._is_live:
+                self._write(self._erased() + self._drawn())
 
     def end(self) -> None:
-        if self._live is not None:
-            self._notice = ""
-            self._live.refresh()
-            self._live.stop()
-            self._live = None
-            self.stray("\n" if self._partial else "")
-            self._console.print()
+        with self._writing:
+            if self._is_live:
+                self._notice = ""
+                self._stop()
+                self.stray("\n" if self._partial else "")
+                self._write("\n")
 
     def show(self, lines: Iterable[Spans]) -> None:
+        width = self._size().columns
+        texts: list[str] = []
         for spans in lines:
-            line = Text.assemble(*((clean(text), style) for text, style in spans))
-            indent = len(line.plain) - len(line.plain.lstrip())
-            if line:
-                padded = Padding(line[indent:], (0, 0, 0, indent), expand=False)
-                self._console.print(padded)
-            else:
-                self._console.print("")
+            line = StyledText((clean(text), style) for text, style in spans)
+            texts += [part.rendered(color=self._color) for part in line.wrapped(width)]
+        self._print(texts)
 
     def notice(self, text: str) -> None:
         self._notice = text
@@ -118,139 +114,172 @@ class LiveScreen:
 
     def stray(self, text: str) -> None:
         """Print whole lines above the table; the rest waits until its line is complete."""
-        *lines, self._partial = (self._partial + text).split("\n")
-        for line in lines:
-            self._console.print(Text(clean(line)), soft_wrap=True)
+        with self._writing:
+            *lines, self._partial = (self._partial + text).split("\n")
+            self._print([clean(line) for line in lines])
 
     def restore(self) -> None:
-        if self._live is not None:
-            self._live.stop()
-        self._console.show_cursor(show=True)
+        with self._writing:
+            if self._is_live:
+                self._stop()
+            self._write(SHOW_CURSOR)
 
-    def render(self) -> RenderableType:
+    def render(self) -> list[StyledText]:
+        """The lines of the table as it is now; none is wider than the terminal."""
         progress = self._progress
         if progress is None:
-            return Text()
+            return []
         now = self._clock()
-        self._console.size = self._size()
-        rows = choose_rows(progress, max(1, self._console.height - CHROME_LINES))
+        size = self._size()
+        rows = choose_rows(progress, max(1, size.lines - CHROME_LINES))
 
-        parts: list[RenderableType] = [self._title(progress, now), Text(), self._table(rows, now)]
+        lines = [self._title(progress, now), StyledText(), *self._table(rows, now, size.columns)]
         hidden = len(progress.rows) - len(rows)
         if hidden:
-            parts.append(Text(f"  and {hidden:,} more", style="dim"))
-        parts += [Text(), self._bar(progress, now)]
-        return Group(*parts)
+            lines.append(StyledText([(f"  and {hidden:,} more", "dim")]))
+        lines += [StyledText(), _bar(progress, now, size.columns)]
+        return [line.fitted(size.columns) for line in lines[: size.lines]]
 
-    def _title(self, progress: Progress, now: float) -> Text:
+    def _stop(self) -> None:
+        """Draw a last time, and leave the table where it is."""
+        self.tick()
+        self._is_live = False
+        self._drawn_lines = 0
+        self._write(f"\n{SHOW_CURSOR}")
+
+    def _print(self, lines: list[str]) -> None:
+        """Print lines, above the table if there is one."""
+        if not lines:
+            return
+        with self._writing:
+            table = self._erased() if self._is_live else ""
+            text = "".join(f"{line}\n" for line in lines)
+            self._write(table + text + (self._drawn() if self._is_live else ""))
+
+    def _erased(self) -> str:
+        """What takes the table away, and the cursor to where its first line was."""
+        if not self._drawn_lines:
+            return ""
+        text = f"\r{ERASE_LINE}" + f"{CURSOR_UP}{ERASE_LINE}" * (self._drawn_lines - 1)
+        self._drawn_lines = 0
+        return text
+
+    def _drawn(self) -> str:
+        lines = self.render()
+        self._drawn_lines = len(lines)
+        return "\n".join(line.rendered(color=self._color) for line in lines)
+
+    def _write(self, text: str) -> None:
+        self._terminal.write(text)
+        self._terminal.flush()
+
+    def _size(self) -> os.terminal_size:
+        if self._given_size is not None:
+            return self._given_size()
+        try:
+            size = os.get_terminal_size(self._terminal.fileno())
+        except OSError:  # the terminal is gone
+            return DEFAULT_SIZE
+        return size if size.columns and size.lines else DEFAULT_SIZE
+
+    def _title(self, progress: Progress, now: float) -> StyledText:
         glyph, style = STYLES[progress.state]
         if progress.state == "RUNNING":
             glyph = _spinner(now)
-        title = Text.assemble(
-            (f"{glyph} ", style), (one_line(progress.workflow, 100), "bold"), "  "
-        )
-        title.append(progress.execution_id, style="dim")
+        title = StyledText([(f"{glyph} ", style), (one_line(progress.workflow, 100), "bold")])
+        title.append("  ")
+        title.append(progress.execution_id, "dim")
         if self._notice:
-            title.append(f"  {self._notice}", style="yellow")
-        return _fitted(title)
+            title.append(f"  {self._notice}", "yellow")
+        return title
 
-    def _table(self, rows: list[Row], now: float) -> Table:
-        width = self._console.width
+    def _table(self, rows: list[Row], now: float, width: int) -> list[StyledText]:
         columns = list(COLUMNS)
         if width < HANDLER_COLUMN_FROM:
             columns.remove("handler")
-        lines = [self._cells(row, now) for row in rows]
+        lines = [_cells(row, now) for row in rows]
         widths = _column_widths(columns, lines, width)
-
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        for name in columns:
-            justify: JustifyMethod = "right" if name in ("try", "time") else "left"
-            head = "" if name == "note" else name
-            table.add_column(
-                head, width=widths[name], no_wrap=True, overflow="ellipsis", justify=justify
-            )
-
         for cells in lines:
-            cells["note"].plain = _middle_out(cells["note"].plain, widths["note"])
-            table.add_row(*(cells[name] for name in columns))
-        return table
+            note, style = cells["note"]
+            cells["note"] = _middle_out(note, widths["note"]), style
 
-    def _cells(self, row: Row, now: float) -> dict[str, Text]:
-        glyph, style = STYLES[row.state]
-        if row.state == NodeState.RUNNING:
-            glyph = _spinner(now)
-        name_style = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
-        note_style = style if row.state in (NodeState.FAILED, NodeState.RETRYING) else "dim"
-
-        tries = ""
-        if row.attempt > 1 or row.state == NodeState.RETRYING:
-            tries = f"{row.attempt}/{row.attempts_max}"
-        seconds = row.seconds(now)
-        took = "" if seconds is None else duration(seconds)
-        return {
-            "state": Text(f"{glyph} {row.state.lower()}", style=style),
-            "node": Text(one_line(row.name), style=name_style),
-            "handler": Text(one_line(row.handler), style="dim"),
-            "try": Text(tries, style="yellow"),
-            "time": Text(took, style="dim"),
-            "note": Text(row.note(now), style=note_style),
-        }
-
-    def _bar(self, progress: Progress, now: float) -> Table:
-        total = len(progress.rows)
-        done = progress.done
-        failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
-        style = "red" if failed else "green"
-        bar = ProgressBar(
-            total=total,
-            completed=done,
-            width=min(30, max(10, self._console.width // 6)),
-            complete_style=style,
-            finished_style=style,
-        )
-
-        line = Text.assemble(f"{done:,}/{total:,}", (f"  {duration(progress.seconds(now))}", "dim"))
-        for state in (NodeState.FAILED, *ACTIVE, NodeState.QUEUED, *ENDED):
-            if count := progress.count(state):
-                line.append("  ")
-                line.append(f"{count:,} {state.lower()}", style=STYLES[state][1])
-
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(no_wrap=True)
-        grid.add_column(no_wrap=True, overflow="ellipsis")
-        grid.add_row(bar, line)
-        return grid
+        heads = {name: ("" if name == "note" else name, "dim") for name in columns}
+        return [_joined(cells, columns, widths) for cells in [heads, *lines]]
 
 
-def _column_widths(columns: list[str], lines: list[dict[str, Text]], width: int) -> dict[str, int]:
-    """Widths of the columns; the note gets what the others leave.
+Cell = tuple[str, str]
+"""A text and its style."""
 
-    Rich would narrow all columns alike for a long note.
-    """
+
+def _cells(row: Row, now: float) -> dict[str, Cell]:
+    glyph, style = STYLES[row.state]
+    if row.state == NodeState.RUNNING:
+        glyph = _spinner(now)
+    name_style = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
+    note_style = style if row.state in (NodeState.FAILED, NodeState.RETRYING) else "dim"
+
+    tries = ""
+    if row.attempt > 1 or row.state == NodeState.RETRYING:
+        tries = f"{row.attempt}/{row.attempts_max}"
+    seconds = row.seconds(now)
+    took = "" if seconds is None else duration(seconds)
+    return {
+        "state": (f"{glyph} {row.state.lower()}", style),
+        "node": (one_line(row.name), name_style),
+        "handler": (one_line(row.handler), "dim"),
+        "try": (tries, "yellow"),
+        "time": (took, "dim"),
+        "note": (row.note(now), note_style),
+    }
+
+
+def _joined(cells: dict[str, Cell], columns: list[str], widths: dict[str, int]) -> StyledText:
+    line = StyledText()
+    for name in columns:
+        cell = StyledText([cells[name]])
+        padded = cell.padded(widths[name], to_the_right=name in RIGHT_ALIGNED)
+        line.spans += padded.spans
+        line.append(" " * GAP)
+    return line
+
+
+def _bar(progress: Progress, now: float, width: int) -> StyledText:
+    total = len(progress.rows)
+    done = progress.done
+    failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
+    columns = min(BAR_COLUMNS_MAX, max(BAR_COLUMNS_MIN, width // 6))
+    full = columns * done // total if total else columns
+
+    line = StyledText([("━" * full, "red" if failed else "green"), (" " * (columns - full), "")])
+    line.append(f"  {done:,}/{total:,}")
+    line.append(f"  {duration(progress.seconds(now))}", "dim")
+    for state in (NodeState.FAILED, *ACTIVE, NodeState.QUEUED, *ENDED):
+        if count := progress.count(state):
+            line.append("  ")
+            line.append(f"{count:,} {state.lower()}", STYLES[state][1])
+    return line
+
+
+def _column_widths(columns: list[str], lines: list[dict[str, Cell]], width: int) -> dict[str, int]:
+    """Widths of the columns; the note gets what the others leave."""
     width_max = {"node": max(12, width // 3), "handler": 24}
     widths: dict[str, int] = {}
     for name in columns:
         if name != "note":
-            longest = max([COLUMNS[name], *(cells[name].cell_len for cells in lines)])
+            longest = max([COLUMNS[name], *(cell_width(cells[name][0]) for cells in lines)])
             widths[name] = min(longest, width_max.get(name, width))
-    widths["note"] = max(1, width - sum(widths.values()) - 2 * len(columns))
+    widths["note"] = max(1, width - sum(widths.values()) - GAP * len(columns))
     return widths
 
 
 def _middle_out(text: str, width: int) -> str:
     """Shorten a message in its middle: its ends say what was tried and what came of it."""
-    if cell_len(text) <= width:
+    if cell_width(text) <= width:
         return text
     head = width // 2
     tail = width - width // 2 - 1
-    return f"{text[:head]}…{text[len(text) - tail :]}"
+    return cut(f"{text[:head]}{ELLIPSIS}{text[len(text) - tail :]}", width)
 
 
 def _spinner(now: float) -> str:
     return SPINNER[int(now * FRAMES_A_SECOND) % len(SPINNER)]
-
-
-def _fitted(text: Text) -> Text:
-    text.no_wrap = True
-    text.overflow = "ellipsis"
-    return text

@@ -14,7 +14,7 @@ from penstock.cli.progress import Progress, Row
 from penstock.cli.safe_text import clean, counted, one_line
 
 Spans = Sequence[tuple[str, str]]
-"""A line for people: pieces of text, each with a style of rich, which may be empty."""
+"""A line for people: pieces of text, each with a style of `styled_text`, which may be empty."""
 
 NAME_WIDTH_MAX = 40
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from shutil import get_terminal_size
 
 from penstock.cli.safe_text import one_line
 
 CELL_CHARACTERS_MAX = 200
 GAP = "  "
+COLUMN_WIDTH_MIN = 4
 
 
 def show_table(
@@ -47,22 +49,36 @@ def _show_plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def _show_coloured(
     columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Sequence[str]
 ) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
     from penstock.cli.live import STYLES
+    from penstock.cli.styled_text import StyledText, wants_color
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for index, name in enumerate(columns):
-        longest = max((len(row[index]) for row in rows), default=0)
-        min_width = longest if name in whole or name == "state" else None
-        table.add_column(name, no_wrap=True, overflow="ellipsis", min_width=min_width)
+    color = wants_color(no_color=False)
+    widths = _fitted_widths(columns, rows, whole, get_terminal_size().columns)
+    heads = [StyledText([(name, "dim")]) for name in columns]
+    cells = [[StyledText([(text, STYLES.get(text, ("", ""))[1])]) for text in row] for row in rows]
+    for line in [heads, *cells]:
+        padded = [cell.padded(width) for cell, width in zip(line, widths, strict=True)]
+        print(GAP.join(cell.rendered(color=color) for cell in padded).rstrip())
 
-    for row in rows:
-        cells = []
-        for text in row:
-            _, style = STYLES.get(text, ("", ""))
-            cells.append(Text(text, style=style))
-        table.add_row(*cells)
-    Console(highlight=False).print(table)
+
+def _fitted_widths(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], whole: Sequence[str], width: int
+) -> list[int]:
+    """Widths of the columns on a screen of a width: the widest ones give way first."""
+    from penstock.cli.styled_text import cell_width
+
+    widths = [
+        max(cell_width(text) for text in (name, *(row[index] for row in rows)))
+        for index, name in enumerate(columns)
+    ]
+    shortened = [
+        index for index, name in enumerate(columns) if name not in whole and name != "state"
+    ]
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
+    while excess > 0 and shortened:
+        widest = max(shortened, key=widths.__getitem__)
+        if widths[widest] <= COLUMN_WIDTH_MIN:
+            break
+        widths[widest] -= 1
+        excess -= 1
+    return widths
