@@ -7,6 +7,7 @@ Everything that comes from data passes `safe_text` on its way to a terminal.
 - `command_groups`: groups of commands: sections in their help, hints about mistyped names.
 - `completion`: `penstock completion`.
 - `reading`: files, flags and standard input into checked values.
+- `python_flows`: workflows in Python: `flow.py:flow`.
 
 On this machine:
 

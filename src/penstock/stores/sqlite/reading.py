@@ -107,11 +107,10 @@ def _check_schema(path: Path) -> None:
         raise StoreError(f"{path} isn't a store of Penstock: {error}") from None
 
     schema = "none" if row is None else str(row[0])
-    if schema == SCHEMA_VERSION:
-        return
     hint = ""
     if schema in UPDATES:
         hint = f"; 'penstock serve --store sqlite:///{path}' brings it up to date"
-    raise SchemaMismatch(
-        f"{path} has schema {schema}; this version of Penstock reads {SCHEMA_VERSION}{hint}"
-    )
+    if schema != SCHEMA_VERSION:
+        raise SchemaMismatch(
+            f"{path} has schema {schema}; this version of Penstock reads {SCHEMA_VERSION}{hint}"
+        )
