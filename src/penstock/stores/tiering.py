@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec import structs
 
 from penstock.engine.commands import DeadLetter, ExecutionRecord
 from penstock.engine.events import TaskError
@@ -171,20 +172,19 @@ def intent_from(changes: Sequence[bytes]) -> Intent | None:
     record = next((record for record in records if record is not None), None)
     if record is None:
         return None
-    submitted = ExecutionRecord(
-        record.execution_id,
-        record.workflow,
-        record.version,
-        ExecutionState.PENDING,
-        record.input,
-        record.created_at,
-        first_execution_id=record.first_execution_id,
-        labels=record.labels,
-        overrides=record.overrides,
-        priority=record.priority,
-        trace=record.trace,
-        reused=record.reused,
-        retry_of=record.retry_of,
+    # everything that isn't the course of the execution was given when it was submitted
+    submitted = structs.replace(
+        record,
+        state=ExecutionState.PENDING,
+        generation=1,
+        started_at=None,
+        finished_at=None,
+        failing=False,
+        error=None,
+        error_node_id=None,
+        added=[],
+        paused_at=None,
+        idempotency=[],
     )
     intent = Intent(submitted, retry_of=record.retry_of)
     if record.idempotency:
