@@ -35,19 +35,26 @@ SUBMITTED: dict[str, Any] = {
     "retry_of": "before",
     "lenient_config": True,
 }
-REQUIRED: tuple[Any, ...] = ("e1", "report", 2, ExecutionState.PENDING, b'{"x":1}', 1.0)
+REQUIRED: dict[str, Any] = {
+    "execution_id": "e1",
+    "workflow": "report",
+    "version": 2,
+    "state": ExecutionState.PENDING,
+    "input": b'{"x":1}',
+    "created_at": 1.0,
+}
 KEY = ["scope", "key", "hash"]
 
 
 def test_the_intent_that_a_cold_store_has_lost_has_all_that_was_submitted() -> None:
-    record = ExecutionRecord(*REQUIRED, **SUBMITTED, idempotency=KEY)
+    record = ExecutionRecord(**REQUIRED, **SUBMITTED, idempotency=KEY)
     for name, value in COURSE.items():
         setattr(record, name, value)
     changes = [codec.encode(codec.Change(codec.SCHEMA, record, [], {}, []))]
 
     intent = intent_from(changes)
     assert intent == Intent(
-        ExecutionRecord(*REQUIRED, **SUBMITTED),
+        ExecutionRecord(**REQUIRED, **SUBMITTED),
         key_scope="scope",
         idempotency_key="key",
         request_hash="hash",
@@ -57,5 +64,4 @@ def test_the_intent_that_a_cold_store_has_lost_has_all_that_was_submitted() -> N
 
 def test_every_field_of_a_record_is_submitted_or_part_of_the_course() -> None:
     names = {field.name for field in msgspec.structs.fields(ExecutionRecord)}
-    required = {"execution_id", "workflow", "version", "input", "created_at"}
-    assert names == required | COURSE.keys() | SUBMITTED.keys() | {"idempotency"}
+    assert names == REQUIRED.keys() | COURSE.keys() | SUBMITTED.keys() | {"idempotency"}
