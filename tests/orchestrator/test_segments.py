@@ -297,3 +297,34 @@ def test_after_an_older_copy_of_the_cold_store_everything_is_copied_from_its_fir
         assert desk.row(name) == desk.stores.hot.stored(name)
 
     asyncio.run(scenario())
+
+
+def test_changes_that_are_sent_again_as_a_whole_come_with_a_number_that_covers_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A commit lands while the cold store answers that something is missing."""
+
+    async def scenario() -> None:
+        desk = TieredDesk()
+        owner = await desk.own()
+        name = await desk.start(_chain(4))
+        await desk.drain(owner)
+        put = desk.stores.rows.put_copies
+        sent: list[tuple[int, int]] = []
+
+        async def answer_missing_once(
+            partition: int, number: int, copies: Sequence[Copy], **named: Any
+        ) -> Written:
+            sent.extend((number, len(copy.changes)) for copy in copies)
+            if len(sent) > 1:
+                return await put(partition, number, copies, **named)
+            await _step(desk, owner)
+            return Written(missing=[name])
+
+        monkeypatch.setattr(desk.stores.tiering.cold, "put_copies", answer_missing_once)
+        before = owner.lease.commit_number
+        await desk.checkpoint(owner)
+        assert sent == [(before, 1), (owner.lease.commit_number, 2)]
+        assert owner.lease.commit_number > before
+
+    asyncio.run(scenario())
