@@ -228,7 +228,7 @@ def _emptied(name: str, partitions: int) -> bool:
             {table for table, *_ in columns} - {"penstock_version", "meta", "partitions"},
         )
         connection.execute(
-            "UPDATE partitions SET commit_number = 0, generation = 1, term = 0, holder = '', "
+            "UPDATE partitions SET commit_number = 0, generation = 1, claim_term = 0, holder = '', "
             "server = '', seen_at = 0, rebuilt_at = 0, rebuilt_on = ''"
         )
         stored = connection.execute("SELECT value FROM meta WHERE key = 'partitions'").fetchall()

@@ -61,7 +61,7 @@ class Watch:
             "backends": self._backends(),
             "wal": self._row("SELECT pg_current_wal_lsn() - '0/0'::pg_lsn"),
             "tables": self._row(
-                "SELECT pg_total_relation_size('executions') + pg_total_relation_size('archives')"
+                "SELECT pg_total_relation_size('executions') + pg_total_relation_size('segments')"
             ),
         }
         names = {

@@ -79,7 +79,7 @@ def _copied(row: dict[str, Any], model: str, number: int) -> tuple[dict[str, Any
 def fill_postgres(database: str, model: str, first: int, last: int, partitions: int) -> None:
     """As `fill_sqlite`, by COPY.
 
-    Rows of `executions` and of `archives`, as the archiver leaves them.
+    Rows of `executions` and of `segments`, as the archiver leaves them.
     """
     columns = ["n", "started_at", "ended_at", *COLUMNS.split(", ")]
     types = ["int8", "float8", "float8", *TYPES]
@@ -88,27 +88,26 @@ def fill_postgres(database: str, model: str, first: int, last: int, partitions: 
         model_row = connection.execute(select, (model,), binary=True).fetchone()
         assert model_row is not None
         row = dict(zip(columns, model_row, strict=True))
-        archive = connection.execute(
-            "SELECT revision, generation, changes FROM archives WHERE n = %s",
+        (segment,) = connection.execute(
+            "SELECT generation, first, until, changes FROM segments WHERE n = %s",
             (row["n"],),
             binary=True,
-        ).fetchone()
-        assert archive is not None
+        ).fetchall()
         start = _reserve(connection, last - first) - first
         with connection.transaction():
             rows = _executions(
                 row, model, (start + number for number in range(first, last)), first, partitions
             )
             _copy_in(connection, "executions", columns, types, rows)
-            archives = _archives(archive, model, start, range(first, last))
+            segments = _segments(segment, model, start, range(first, last))
             _copy_in(
                 connection,
-                "archives",
-                ["n", "revision", "generation", "changes"],
-                ["int8", "int8", "int4", "bytea"],
-                archives,
+                "segments",
+                ["n", "generation", "first", "until", "changes"],
+                ["int8", "int4", "int4", "int4", "bytea"],
+                segments,
             )
-        for table in ("executions", "archives"):
+        for table in ("executions", "segments"):
             connection.execute(sql.SQL("VACUUM ANALYZE {}").format(sql.Identifier(table)))
         connection.execute("CHECKPOINT")
 
@@ -142,13 +141,14 @@ def _executions(
         )
 
 
-def _archives(archive: Row, model: str, start: int, numbers: range) -> Iterator[Row]:
-    revision, generation, changes = archive
+def _segments(segment: Row, model: str, start: int, numbers: range) -> Iterator[Row]:
+    generation, first, until, changes = segment
     for number in numbers:
         yield (
             start + number,
-            revision,
             generation,
+            first,
+            until,
             changes.replace(model.encode(), name_of(number).encode()),
         )
 

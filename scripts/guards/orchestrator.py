@@ -457,4 +457,28 @@ GUARDS = [
         without="",
         test="tests/orchestrator/test_tiering.py",
     ),
+    Guard(
+        "a cold store that was put back gets all changes again",
+        "orchestrator/tiering/rebuild.py",
+        at="_follow_cold_store_back",
+        pattern="await _.forget_copies(lease)",
+        without="pass",
+        test="tests/orchestrator/test_segments.py",
+    ),
+    Guard(
+        "what the cold store refused is not taken for copied",
+        "orchestrator/tiering/cold_writer.py",
+        at="ColdWriter._acknowledge",
+        pattern="_ not in refused",
+        without="True",
+        test="tests/orchestrator/test_segments.py",
+    ),
+    Guard(
+        "an execution without news is compared with the cold store",
+        "orchestrator/tiering/checkpointer.py",
+        at="_copies",
+        pattern="summary is not None and not summary.has_ended",
+        without="summary is not None and not summary.has_ended and tail.changes",
+        test="tests/orchestrator/test_segments.py",
+    ),
 ]

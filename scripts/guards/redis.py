@@ -46,6 +46,22 @@ GUARDS = [
         test="tests/contract/test_leases.py tests/redis/test_hot_tier.py",
     ),
     Guard(
+        "how far an execution was copied is noted while Redis has it",
+        "stores/redis/lua/lease.lua",
+        at="",
+        pattern="if redis.call('EXISTS', ...) == 1 then",
+        without="if true then",
+        test="tests/redis/test_hot_tier.py",
+    ),
+    Guard(
+        "a restored execution was never copied",
+        "stores/redis/lua/lease.lua",
+        at="",
+        pattern="redis.call('SADD', ...) redis.call('HDEL', ...)",
+        without="redis.call('SADD', base .. 'active', ARGV[i])",
+        test="tests/redis/test_hot_tier.py",
+    ),
+    Guard(
         "a reaper in Redis whose lease has moved on takes nothing",
         "stores/redis/lua/report.lua",
         at="",

@@ -203,6 +203,18 @@ HARMLESS = [
     Excuse(
         LUA + "lease.lua",
         at="",
+        pattern="what == 'acknowledge_copies'",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
+        pattern="what == 'forget_copies'",
+        reason=CHOOSES,
+    ),
+    Excuse(
+        LUA + "lease.lua",
+        at="",
         pattern="what == 'wipe'",
         reason=CHOOSES,
     ),
@@ -250,7 +262,7 @@ HARMLESS = [
     ),
     Excuse(
         LUA + "read.lua",
-        at="actions.changes",
+        at="until_full",
         pattern="left <= 0",
         reason="ends an answer that is long enough; the rest is asked for again",
     ),
@@ -391,5 +403,11 @@ HARMLESS = [
         at="build",
         pattern="if _ == _: ...",
         reason="says in the log why it is built again",
+    ),
+    Excuse(
+        "orchestrator/tiering/cold_writer.py",
+        at="ColdWriter._acknowledge",
+        pattern="not copy.summary.has_ended",
+        reason="saves work: one that has ended leaves the hot store next",
     ),
 ]

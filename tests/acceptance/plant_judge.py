@@ -17,12 +17,17 @@ import redis
 from penstock.engine.commands import DeadLetter
 from penstock.stores import codec
 from penstock.stores.base import Stored
+from penstock.stores.postgres.executions import decode_changes
 from tests.acceptance.plant import PARTITIONS, Plant
 from tests.acceptance.works import Call
 from tests.simulation.judge import ENDS, REBUILT, violations
 from tests.waiting import until_now
 
-SELECT = "SELECT id, state, ended_at, intent, changes FROM executions LEFT JOIN archives USING (n)"
+SELECT = """
+    SELECT id, state, ended_at, intent,
+      (SELECT array_agg(changes ORDER BY first) FROM segments WHERE segments.n = executions.n)
+    FROM executions
+"""
 LOST = "lost"
 SHOWN = 10
 LEFTOVER_SECONDS = 40.0
@@ -115,8 +120,8 @@ def judge(
 
 def _read(plant: Plant, verdict: Verdict) -> None:
     with plant.connect() as connection:
-        for name, state, ended_at, intent, changes in connection.execute(SELECT):
-            counts = msgspec.msgpack.decode(changes, type=list[bytes]) if changes else []
+        for name, state, ended_at, intent, segments in connection.execute(SELECT):
+            counts = decode_changes(segments)
             stored = codec.fold(
                 codec.decode_record(intent), [codec.decode_change(change) for change in counts]
             )

@@ -123,7 +123,7 @@ def checkpointed(plant: Plant) -> int:
     # what pauses has begun, and has a node that was queued and is completed, and one that was
     # queued and runs
     statement = """
-        SELECT count(*) FROM executions JOIN archives USING (n)
+        SELECT count(DISTINCT n) FROM executions JOIN segments USING (n)
         WHERE executions.revision >
             CASE workflow WHEN 'go' THEN 4 ELSE split_part(workflow, '-', 2)::int END
     """

@@ -309,7 +309,8 @@ def replicate(master: RedisServer, replica: RedisServer) -> redis.Redis:
 def copied(plant: Plant, ids: list[str]) -> int:
     with plant.connect() as connection:
         rows = connection.execute(
-            "SELECT count(*) FROM executions JOIN archives USING (n) WHERE id = ANY(%s)", (ids,)
+            "SELECT count(DISTINCT n) FROM executions JOIN segments USING (n) WHERE id = ANY(%s)",
+            (ids,),
         )
         return int(rows.fetchall()[0][0])
 

@@ -62,6 +62,7 @@ UNDER_WORK = {
         "HotStore.announce",
         "HotTier.acknowledge_outbox",
         "HotTier.acknowledge_commit",
+        "HotTier.acknowledge_copies",
         "ColdTier.put_copies",
         "ColdTier.claim",
         "ColdTier.renew_claim",

@@ -56,14 +56,14 @@ def test_archives_are_read_and_put_in_portions_of_so_many_bytes(
         desk = TieredDesk(portions=Portions(bytes_max=5000, read_executions_max=8))
         owner, names = await _run(desk, 40)
         seen = _watch(desk, monkeypatch)
-        changes = desk.stores.tiering.hot.changes
+        tails = desk.stores.tiering.hot.tails
         counts = list[int]()
 
         async def count(execution_ids: Collection[str]) -> Any:
             counts.append(len(execution_ids))
-            return await changes(execution_ids)
+            return await tails(execution_ids)
 
-        monkeypatch.setattr(desk.stores.tiering.hot, "changes", count)
+        monkeypatch.setattr(desk.stores.tiering.hot, "tails", count)
         await desk.archiver(owner).drain()
         assert {str(desk.row(name).record.state) for name in names} == {"COMPLETED"}
         assert max(map(_size, seen)) <= 5000

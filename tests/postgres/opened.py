@@ -53,6 +53,12 @@ async def with_opened(
 def database_of_schema(version: str, partitions: int) -> str:
     """The address of a database as an earlier version made it."""
     url = bare_database_url()
+    upgrade(url, version, partitions)
+    return url
+
+
+def upgrade(url: str, version: str, partitions: int = 1) -> None:
+    """Bring a database to this schema, as the version of Penstock does that ends with it."""
     engine = create_engine(
         "postgresql+psycopg://", creator=lambda: psycopg.connect(url), poolclass=NullPool
     )
@@ -63,7 +69,6 @@ def database_of_schema(version: str, partitions: int) -> str:
         command.upgrade(config, version)
         migrating._fill(connection, partitions, url)
     engine.dispose()
-    return url
 
 
 def new_intent(name: str, **fields: Any) -> Intent:
@@ -83,21 +88,22 @@ def copy_of(
     dead_letters: Sequence[DeadLetter] = (),
     outputs: Mapping[str, Value] | None = None,
     finished_at: float = 1009.0,
+    first: int = 0,
 ) -> Copy:
-    """What the owner sends; its history has one line for each revision."""
+    """What the owner sends: one change with a history line for each revision, from `first` on."""
     new_record = record(name, state, generation=generation, started_at=1001.0)
     if state in EXECUTION_ENDS:
         new_record.finished_at = finished_at
-    parts = [change_of(new_record, revision, dict(outputs or {}))] if changes else []
-    return Copy(name, summary_of(new_record, revision), parts, list(dead_letters))
+    parts: list[bytes] = []
+    if changes:
+        seqs = range(first + 1, revision + 1)
+        parts = [change_of(new_record, seq, dict(outputs or {})) for seq in seqs]
+    return Copy(name, summary_of(new_record, revision), parts, list(dead_letters), first=first)
 
 
-def change_of(execution_record: ExecutionRecord, revision: int, outputs: dict[str, Value]) -> bytes:
-    lines = [
-        Transition(seq, 1000.0 + seq, "", "PENDING", str(execution_record.state), 0)
-        for seq in range(1, revision + 1)
-    ]
-    return codec.encode(codec.Change(codec.SCHEMA, execution_record, [], outputs, lines))
+def change_of(execution_record: ExecutionRecord, seq: int, outputs: dict[str, Value]) -> bytes:
+    line = Transition(seq, 1000.0 + seq, "", "PENDING", str(execution_record.state), 0)
+    return codec.encode(codec.Change(codec.SCHEMA, execution_record, [], outputs, [line]))
 
 
 async def shown(store: PostgresColdStore, name: str) -> tuple[str, int, int]:

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from penstock.contract.facts import dead_letter, record
 from penstock.engine.commands import AttemptFailure, DeadLetter
-from penstock.engine.events import TaskError
+from penstock.engine.events import TaskError, Value
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, Fenced
 from penstock.stores.postgres import copying, searching
@@ -139,7 +139,7 @@ async def test_copies_of_a_lower_generation_or_revision_change_nothing(
         await store.copies.put_copies(0, 1, [late])
         assert await shown(store, "a") == ("RUNNING", 2, 5)
     (unfinished,) = await store.copies.unfinished(0)
-    assert (unfinished.execution_id, unfinished.generation, len(unfinished.changes)) == ("a", 2, 1)
+    assert (unfinished.execution_id, unfinished.generation, len(unfinished.changes)) == ("a", 2, 5)
     await store.copies.put_copies(0, 1, [copy_of("a", COMPLETED, 6, generation=2)])
     assert await shown(store, "a") == ("COMPLETED", 2, 6)
 
@@ -176,6 +176,134 @@ async def test_changes_of_an_earlier_generation_do_not_follow_a_summary(
 
 
 @with_store
+async def test_a_copy_adds_what_is_new_and_what_is_read_is_all_of_it(
+    store: PostgresColdStore,
+) -> None:
+    await store.executions.record_intents([new_intent("a"), new_intent("b")])
+    await store.copies.put_copies(0, 1, [copy_of("b", RUNNING, 3)])
+    for first, revision in ((0, 2), (2, 5), (5, 6)):
+        written = await store.copies.put_copies(
+            0, 1, [copy_of("a", RUNNING, revision, first=first)]
+        )
+        assert written == Written()
+    assert await _segments(store, "a") == [(1, 0, 2), (1, 2, 5), (1, 5, 6)]
+    (unfinished, _) = await store.copies.unfinished(0)
+    assert unfinished.changes == copy_of("a", RUNNING, 6).changes
+
+    await store.copies.put_copies(0, 2, [copy_of("a", COMPLETED, 9, first=6)])
+    assert await shown(store, "a") == ("COMPLETED", 1, 9)
+    assert [line.seq for line in await store.executions.history("a") or []] == list(range(1, 10))
+    assert await _segments(store, "b") == [(1, 0, 3)]
+
+
+@with_store
+async def test_a_copy_that_does_not_begin_where_a_segment_ends_is_answered_as_missing(
+    store: PostgresColdStore,
+) -> None:
+    names = ["behind", "never copied", "divided otherwise", "nothing new", "fits"]
+    await store.executions.record_intents([new_intent(name) for name in names])
+    copied = [copy_of(name, RUNNING, 3) for name in names if name != "never copied"]
+    await store.copies.put_copies(0, 1, copied)
+    tails = [
+        copy_of("behind", RUNNING, 6, first=5),
+        copy_of("never copied", RUNNING, 6, first=3),
+        copy_of("divided otherwise", RUNNING, 6, first=2),
+        copy_of("nothing new", RUNNING, 5, first=5),
+        copy_of("fits", RUNNING, 6, first=3),
+    ]
+    written = await store.copies.put_copies(0, 2, tails)
+    assert (list(written.rewritten), list(written.missing)) == ([], sorted(names[:-1]))
+    for name in names[:-1]:
+        stored = [] if name == "never copied" else [(1, 0, 3)]
+        assert await _segments(store, name) == stored
+    assert await _segments(store, "fits") == [(1, 0, 3), (1, 3, 6)]
+
+    whole = [copy_of(name, RUNNING, 6) for name in names]
+    assert (await store.copies.put_copies(0, 3, whole)).missing == ()
+    for name in names[:-1]:
+        assert await _segments(store, name) == [(1, 0, 6)]
+    assert await _segments(store, "fits") == [(1, 0, 3), (1, 3, 6)]
+
+
+@with_store
+async def test_a_copy_that_was_sent_again_with_more_replaces_what_came_behind_its_first_change(
+    store: PostgresColdStore,
+) -> None:
+    """The hot store may not have heard how far an execution was copied."""
+    await store.executions.record_intents([new_intent("a")])
+    for first, revision in ((0, 2), (2, 4), (4, 5)):
+        await store.copies.put_copies(0, 1, [copy_of("a", RUNNING, revision, first=first)])
+    await store.copies.put_copies(0, 1, [copy_of("a", RUNNING, 8, first=2)])
+    assert await _segments(store, "a") == [(1, 0, 2), (1, 2, 8)]
+    for late in (copy_of("a", RUNNING, 7, first=5), copy_of("a", RUNNING, 7, first=2)):
+        assert await store.copies.put_copies(0, 1, [late]) == Written(), "it is outdated"
+    await store.copies.put_copies(0, 1, [copy_of("a", RUNNING, 8)])
+    assert await _segments(store, "a") == [(1, 0, 2), (1, 2, 8)], "nothing new"
+    await store.copies.put_copies(0, 1, [copy_of("a", RUNNING, 9)])
+    assert await _segments(store, "a") == [(1, 0, 9)]
+    assert await shown(store, "a") == ("RUNNING", 1, 9)
+
+
+@with_store
+async def test_the_first_copy_of_a_new_generation_replaces_all_of_the_old_one(
+    store: PostgresColdStore,
+) -> None:
+    await store.executions.record_intents([new_intent("a"), new_intent("b")])
+    for first, revision in ((0, 2), (2, 4), (4, 9)):
+        copies = [copy_of(name, RUNNING, revision, first=first) for name in ("a", "b")]
+        await store.copies.put_copies(0, 1, copies)
+    await store.copies.put_copies(0, 2, [copy_of("a", RUNNING, 3, generation=2)])
+    assert await _segments(store, "a") == [(2, 0, 3)]
+    assert await _segments(store, "b") == [(1, 0, 2), (1, 2, 4), (1, 4, 9)]
+    for revision, first in ((12, 9), (3, 2)):
+        late = copy_of("a", RUNNING, revision, first=first)
+        assert await store.copies.put_copies(0, 2, [late]) == Written(), "it is outdated"
+    assert await _segments(store, "a") == [(2, 0, 3)]
+    # its tail is of the new generation, and none of the old one comes before it
+    tail = copy_of("b", RUNNING, 12, first=9, generation=2)
+    assert (await store.copies.put_copies(0, 2, [tail])).missing == ("b",)
+
+
+@with_store
+async def test_many_checkpoints_of_a_long_execution_write_its_changes_once(
+    store: PostgresColdStore,
+) -> None:
+    await store.executions.record_intents([new_intent("a")])
+    output: dict[str, Value] = {"node": b'"' + b"x" * 2000 + b'"'}
+    sizes: list[int] = []
+    for first in range(0, 200, 5):
+        copy = copy_of("a", RUNNING, first + 5, first=first, outputs=output)
+        await store.copies.put_copies(0, 1, [copy])
+        sizes.append(sum(map(len, copy.changes)))
+
+    rows = await store.database.rows(
+        "SELECT octet_length(changes), count(*) OVER (PARTITION BY segments.xmin::text) "
+        "FROM segments ORDER BY first"
+    )
+    assert len(rows) == len(sizes)
+    for (length, written_together), size in zip(rows, sizes, strict=True):
+        assert size < length < size + 100
+        assert written_together == 1, "each row is as its own transaction wrote it"
+    assert await shown(store, "a") == ("RUNNING", 1, 200)
+
+
+@with_store
+async def test_changes_are_stored_by_id_however_many_there_are(store: PostgresColdStore) -> None:
+    names = [f"e{number}" for number in range(2000)]
+    await store.executions.record_intents([new_intent(name) for name in names])
+    await store.copies.put_copies(0, 1, [copy_of(name, COMPLETED, 3) for name in names])
+    await store.database.change("ANALYZE executions")
+    await store.database.change("ANALYZE segments")
+    merged = copying._merge([copy_of(name, COMPLETED, 4, first=3) for name in names[:500]])
+    async with store.database.connection() as connection:
+        cursor = await connection.execute(
+            "EXPLAIN " + copying.SQL.put_segments, copying._segment_columns(merged)
+        )
+        plan = "\n".join(row[0] for row in await cursor.fetchall())
+    assert "Seq Scan on segments" not in plan, plan
+
+
+@with_store
 async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_another(
     store: PostgresColdStore,
 ) -> None:
@@ -190,7 +318,7 @@ async def test_several_copies_of_one_execution_in_one_call_are_as_one_after_anot
     )
     rows = {row.execution_id: row.state for row in await store.executions.search(Search())}
     assert rows == {"a": "RUNNING", "b": "COMPLETED"}
-    assert [len(unfinished.changes) for unfinished in await store.copies.unfinished(0)] == [1]
+    assert [len(unfinished.changes) for unfinished in await store.copies.unfinished(0)] == [2]
     assert await shown(store, "b") == ("COMPLETED", 1, 2)
 
 
@@ -229,7 +357,7 @@ async def test_an_execution_without_a_row_gets_one_from_its_copy(store: Postgres
         "lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17}
     )
     new_record.retry_of, new_record.idempotency = "first", ["key-1", "order-17", "hash"]
-    lost.changes = [change_of(new_record, 3, {"a": b"1"})]
+    lost.changes = [change_of(new_record, seq, {"a": b"1"}) for seq in (1, 2, 3)]
     await store.executions.record_intents([new_intent("there")])
     written = await store.copies.put_copies(0, 7, [lost, copy_of("there", RUNNING, 2)])
     assert (list(written.rewritten), list(written.missing)) == (["lost"], [])
@@ -274,13 +402,14 @@ async def test_a_checkpoint_without_a_row_gets_one_that_can_be_cancelled_and_reb
 
 
 @with_store
-async def test_a_copy_without_changes_and_without_a_row_is_answered_as_missing(
+async def test_a_copy_that_is_not_whole_and_has_no_row_is_answered_as_missing(
     store: PostgresColdStore,
 ) -> None:
     only_dead_letters = Copy("a", None, [], [dead_letter("a")])
     copies = [copy_of("b", PAUSED, 3, changes=False), only_dead_letters, copy_of("c", RUNNING, 2)]
+    copies.append(copy_of("d", RUNNING, 6, first=3))
     written = await store.copies.put_copies(0, 7, copies)
-    assert (list(written.rewritten), list(written.missing)) == (["c"], ["a", "b"])
+    assert (list(written.rewritten), list(written.missing)) == (["c"], ["a", "b", "d"])
     assert await store.dead_letters.dead_letters(DeadLetterSearch(closed=True)) == []
     assert await store.executions.execution("a") is None
     assert await _commit_number(store) == 7
@@ -419,7 +548,7 @@ async def test_what_is_unfinished_comes_in_pages_by_id_without_what_waits_or_has
         unfinished.execution_id: unfinished
         for unfinished in await store.copies.unfinished(0, "e008", 3)
     }
-    assert [len(first[name].changes) for name in ("e009", "e010", "e011")] == [1, 1, 0]
+    assert [len(first[name].changes) for name in ("e009", "e010", "e011")] == [2, 3, 0]
     assert first["e011"].generation == 1
 
 
@@ -494,3 +623,12 @@ async def test_what_a_copy_came_of_has_begun_and_is_not_to_be_started(
 async def _commit_number(store: PostgresColdStore) -> int:
     ((number,),) = await store.database.rows("SELECT commit_number FROM partitions")
     return int(number)
+
+
+async def _segments(store: PostgresColdStore, name: str) -> list[tuple[int, int, int]]:
+    """Generation, first and until of the segments of an execution."""
+    statement = """
+        SELECT segments.generation, first, until FROM segments JOIN executions USING (n)
+        WHERE id = %s ORDER BY segments.generation, first
+    """
+    return [tuple(row) for row in await store.database.rows(statement, (name,))]

@@ -59,7 +59,7 @@ async def test_what_ended_before_goes_with_all_that_belongs_to_it(store: Postgre
     assert [await store.executions.execution(name) for name in ("old", "failed")] == [None, None]
     async with store.database.connection() as connection:
         for table, expected in (
-            ("archives", 2),
+            ("segments", 2),
             ("labels", 6),
             ("dead_letters", 0),
             ("executions", 3),

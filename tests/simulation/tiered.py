@@ -34,9 +34,11 @@ from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import (
     CLAIM_SECONDS,
     Claim,
+    Copied,
     Copy,
     Outgoing,
     Summary,
+    Tail,
     Unfinished,
     Written,
     check_numbers,
@@ -46,8 +48,17 @@ from penstock.stores.tiering import (
 from penstock.stores.topology import Topology
 
 Image = dict[str, Any]
-OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "_members")
-OF_THE_ROWS = ("records", "changes", "dead_letters", "numbers", "_generations", "_versions")
+OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "copied", "_members")
+OF_THE_ROWS = (
+    "records",
+    "changes",
+    "dead_letters",
+    "numbers",
+    "_generations",
+    "_versions",
+    "_changes_of",
+    "_ends",
+)
 OF_THE_INTENTS = ("_intents", "_keys", "_control_requests", "_waiting")
 OF_A_PARTITION = ("lease", "expires_at", "commit_number", "position", "timers", "active")
 OF_THE_QUEUE = ("_waiting", "_ranked", "_claimed", "_beats", "_paused", "_stopped", "_queued")
@@ -59,6 +70,8 @@ class TieredHotStore(MemoryHotStore):
         self.boxes: list[list[Outgoing]] = [[] for _ in range(partitions)]
         self.marks = [""] * partitions
         self.cold_numbers = [0] * partitions
+        self.copied: dict[str, Copied] = {}
+        """How far executions were copied to the cold store."""
         self.server_id = "server-1"
         self.restarts = 0
         self.dispatched: Counter[tuple[str, str, int, int]] = Counter()
@@ -131,6 +144,24 @@ class MemoryHotTier:
             if name in self._hot.changes
         }
 
+    async def tails(self, execution_ids: Collection[str]) -> dict[str, Tail]:
+        tails: dict[str, Tail] = {}
+        for name, changes in (await self.changes(execution_ids)).items():
+            copied = self._hot.copied.get(name)
+            tails[name] = Tail(copied, changes[copied.until :] if copied else changes)
+        return tails
+
+    async def acknowledge_copies(self, lease: Lease, copied: Mapping[str, Copied]) -> None:
+        self._hot.check(lease.partition, lease.token)
+        for name, how_far in copied.items():
+            if name in self._hot.changes:
+                self._hot.copied[name] = how_far
+
+    async def forget_copies(self, lease: Lease) -> None:
+        self._hot.check(lease.partition, lease.token)
+        for name in self._hot.names_in(lease.partition):
+            self._hot.copied.pop(name, None)
+
     async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
         self._hot.check(lease.partition, lease.token)
         del self._hot.boxes[lease.partition][:count]
@@ -175,6 +206,7 @@ class MemoryHotTier:
         self._hot.check(lease.partition, lease.token)
         for name, change in executions.items():
             self._hot.changes[name] = [change]
+            self._hot.copied.pop(name, None)
             self._hot.records[name] = codec.encode(record_of(change))
             self._hot._partitions[lease.partition].active.add(name)
 
@@ -187,6 +219,7 @@ class MemoryHotTier:
         for name in names:
             self._hot.changes.pop(name, None)
             self._hot.records.pop(name, None)
+            self._hot.copied.pop(name, None)
 
 
 class Rows:
@@ -210,6 +243,12 @@ class Rows:
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
         self._versions: dict[str, tuple[int, int]] = {}
+        self._changes_of: dict[str, int] = {}
+        """The generation of the changes of each execution."""
+        self._ends: dict[str, set[int]] = {}
+        """Where the copies end that the changes of each execution are made of."""
+        self.written_bytes = 0
+        """Bytes of changes that were stored."""
         self.write_intent: Callable[[Intent], None]
         """Given by the cold store, which has the intents."""
 
@@ -234,7 +273,7 @@ class Rows:
         missing: list[str] = []
         for new_copy in copies:
             if new_copy.execution_id not in self.records:
-                intent = intent_from(new_copy.changes)
+                intent = None if new_copy.first else intent_from(new_copy.changes)
                 if intent is None:
                     missing.append(new_copy.execution_id)
                     continue
@@ -242,6 +281,8 @@ class Rows:
                 self.write_intent(intent)
             if new_copy.summary is not None:
                 self._put(new_copy, new_copy.summary)
+                if self._is_gap_before(new_copy, new_copy.summary):
+                    missing.append(new_copy.execution_id)
                 newest = max(self._generations[partition], new_copy.summary.generation)
                 self._generations[partition] = newest
             dead_letters = [codec.encode(dead_letter) for dead_letter in new_copy.dead_letters]
@@ -252,23 +293,38 @@ class Rows:
         return Written(rewritten, missing)
 
     def _put(self, new_copy: Copy, summary: Summary) -> None:
-        record = codec.decode_record(self.records[new_copy.execution_id])
+        name = new_copy.execution_id
+        record = codec.decode_record(self.records[name])
         version = (summary.generation, summary.revision)
-        if str(record.state) in (
-            "COMPLETED",
-            "FAILED",
-            "CANCELLED",
-        ) or version <= self._versions.get(new_copy.execution_id, (0, 0)):
-            return
-        self._versions[new_copy.execution_id] = version
-        record.state = type(record.state)(summary.state)
-        record.started_at = summary.started_at
-        record.finished_at = summary.finished_at
-        record.error = summary.error
-        record.error_node_id = summary.error_node_id
-        self.records[new_copy.execution_id] = codec.encode(record)
-        if new_copy.changes:
-            self.changes[new_copy.execution_id] = new_copy.changes
+        has_ended = str(record.state) in ("COMPLETED", "FAILED", "CANCELLED")
+        if not has_ended and version > self._versions.get(name, (0, 0)):
+            self._versions[name] = version
+            record.state = type(record.state)(summary.state)
+            record.started_at = summary.started_at
+            record.finished_at = summary.finished_at
+            record.error = summary.error
+            record.error_node_id = summary.error_node_id
+            self.records[name] = codec.encode(record)
+
+        stored = self._stored_changes(name, summary.generation)
+        is_newer = self._versions.get(name) == version and new_copy.until > len(stored)
+        if new_copy.changes and is_newer and not self._is_gap_before(new_copy, summary):
+            ends = self._ends.get(name, set()) if stored else set()
+            self._ends[name] = {end for end in ends if end <= new_copy.first} | {new_copy.until}
+            self.changes[name] = stored[: new_copy.first] + new_copy.changes
+            self._changes_of[name] = summary.generation
+            self.written_bytes += sum(map(len, new_copy.changes))
+
+    def _stored_changes(self, name: str, generation: int) -> list[bytes]:
+        return self.changes.get(name, []) if self._changes_of.get(name) == generation else []
+
+    def _is_gap_before(self, new_copy: Copy, summary: Summary) -> bool:
+        name = new_copy.execution_id
+        if self._versions.get(name) != (summary.generation, summary.revision):
+            return False
+        stored = self._stored_changes(name, summary.generation)
+        ends = self._ends.get(name, set()) if stored else set()
+        return new_copy.first not in {0, *ends}
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:
         last, server, seen_at = self._holders[partition]

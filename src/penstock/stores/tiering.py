@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
+from msgspec import structs
 
 from penstock.engine.commands import DeadLetter, ExecutionRecord
 from penstock.engine.events import TaskError
@@ -66,6 +67,29 @@ class Outgoing(msgspec.Struct, array_like=True):
     """Of an execution that ended (`stores.reports`)."""
 
 
+class Copied(NamedTuple):
+    """How far an execution was copied to the cold store in its generation."""
+
+    until: int
+    """How many of its changes were copied."""
+    summary: Summary
+    """Its summary after these."""
+
+
+class Tail(NamedTuple):
+    """The changes of an execution that the cold store doesn't have yet."""
+
+    copied: Copied | None
+    """What was copied before; None: nothing."""
+    changes: list[bytes]
+    """All changes behind that, the oldest first."""
+
+    @property
+    def first(self) -> int:
+        """The index of the first of these changes."""
+        return 0 if self.copied is None else self.copied.until
+
+
 class Copy(msgspec.Struct, array_like=True):
     """An execution on its way to the cold store."""
 
@@ -73,13 +97,23 @@ class Copy(msgspec.Struct, array_like=True):
     summary: Summary | None
     """None: only its dead letters are new."""
     changes: list[bytes]
-    """Everything that commits did to it (encoded `codec.Change`s, oldest first).
+    """What commits did to it (encoded `codec.Change`s, oldest first), from `first` on.
 
     Empty: leave the stored ones.
     """
     dead_letters: list[DeadLetter] = []
     report: bytes = b""
     """Of an execution that ended (`stores.reports`)."""
+    first: int = 0
+    """How many changes of its generation come before these. The cold store must have them.
+
+    0: the changes are all there are.
+    """
+
+    @property
+    def until(self) -> int:
+        """How many changes the cold store has with this copy."""
+        return self.first + len(self.changes)
 
 
 class Written(NamedTuple):
@@ -88,9 +122,9 @@ class Written(NamedTuple):
     rewritten: Sequence[str] = ()
     """Execution ids whose row was written again from the copy's changes."""
     missing: Sequence[str] = ()
-    """Execution ids whose copy has no changes, so there was nothing to write a row from.
+    """Execution ids whose copy needs all changes of the execution, and doesn't have them.
 
-    Nothing was stored.
+    There is no row to write it to, or the changes that are stored don't end where the copy begins.
     """
 
 
@@ -116,8 +150,7 @@ class Unfinished(msgspec.Struct, array_like=True):
     execution_id: str
     generation: int
     changes: list[bytes]
-    """The changes of its last checkpoint; empty if there was none: then only its intent is known.
-    """
+    """The changes up to its last checkpoint; empty if there was none: only its intent is known."""
 
 
 def summary_of(record: ExecutionRecord, revision: int) -> Summary:
@@ -143,6 +176,24 @@ def summary_from(changes: Sequence[bytes]) -> Summary | None:
     except SchemaMismatch:  # its owner reports that
         return None
     return None if record is None else summary_of(record, revision)
+
+
+def summary_of_tail(tail: Tail) -> Summary | None:
+    """The summary of an execution with the changes of its tail.
+
+    None if nothing tells it, or the changes can't be read.
+    """
+    if tail.copied is None:
+        return summary_from(tail.changes)
+    before = tail.copied.summary
+    try:
+        record = last_record(tail.changes)
+        revision = _last_seq(tail.changes) or before.revision
+    except SchemaMismatch:  # its owner reports that
+        return None
+    if record is None:
+        return structs.replace(before, revision=revision)
+    return summary_of(record, revision)
 
 
 def _last_seq(changes: Sequence[bytes]) -> int:
@@ -171,20 +222,19 @@ def intent_from(changes: Sequence[bytes]) -> Intent | None:
     record = next((record for record in records if record is not None), None)
     if record is None:
         return None
-    submitted = ExecutionRecord(
-        record.execution_id,
-        record.workflow,
-        record.version,
-        ExecutionState.PENDING,
-        record.input,
-        record.created_at,
-        first_execution_id=record.first_execution_id,
-        labels=record.labels,
-        overrides=record.overrides,
-        priority=record.priority,
-        trace=record.trace,
-        reused=record.reused,
-        retry_of=record.retry_of,
+    # everything that isn't the course of the execution was given when it was submitted
+    submitted = structs.replace(
+        record,
+        state=ExecutionState.PENDING,
+        generation=1,
+        started_at=None,
+        finished_at=None,
+        failing=False,
+        error=None,
+        error_node_id=None,
+        added=[],
+        paused_at=None,
+        idempotency=[],
     )
     intent = Intent(submitted, retry_of=record.retry_of)
     if record.idempotency:
@@ -238,6 +288,19 @@ class HotTier(Protocol):
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
         """All changes of each execution, encoded; unknown ones are missing."""
 
+    async def tails(self, execution_ids: Collection[str]) -> Mapping[str, Tail]:
+        """What of each execution wasn't copied yet; unknown ones are missing."""
+
+    async def acknowledge_copies(self, lease: Lease, copied: Mapping[str, Copied]) -> None:
+        """Note how far executions were copied: their tails begin there.
+
+        Executions that have left the hot store stay unknown. One that is restored, or noted again
+        with less, has a longer tail.
+        """
+
+    async def forget_copies(self, lease: Lease) -> None:
+        """Forget how far executions were copied: their tails are whole again."""
+
     async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
         """Take the first `count` entries off the outbox: they are in the cold store.
 
@@ -278,9 +341,13 @@ class ColdTier(Protocol):
         That never goes down. Raises `Fenced`, and stores nothing, if it is half a `REBUILD_JUMP`
         ahead: the hot store is another since. Raises `Fenced` too if the partition was claimed
         again since `term`; None: whoever has claimed it. Raises `ColdStoreWentBack`, and stores
-        nothing, if it is below `cold_number`, which it has acknowledged. Rows and changes are
-        replaced by a greater (generation, revision); a dead letter is known by its execution, node
-        and time, and stored once. An execution without a row gets one, made from its changes.
+        nothing, if it is below `cold_number`, which it has acknowledged.
+
+        A row is replaced by a greater (generation, revision). Changes are stored if the row is of
+        the copy's generation and revision then: they replace those of earlier generations, and of
+        their own from the copy's first one on. A dead letter is known by its execution, node and
+        time, and stored once. An execution without a row gets one, made from its changes, if the
+        copy has all of them.
         """
 
     async def claim(self, partition: int, holder: str, server_id: str) -> Claim | None:

@@ -17,7 +17,7 @@ from penstock.orchestrator.tiering.hot_reader import HotReader
 from penstock.orchestrator.tiering.portions import Portions
 from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Lease
-from penstock.stores.tiering import Copy, HotTier, Outgoing, Summary, summary_from
+from penstock.stores.tiering import Copy, HotTier, Outgoing, Summary, Tail, summary_of_tail
 from penstock.telemetry.metrics import Metrics
 
 
@@ -78,9 +78,9 @@ class Archiver:
 
         execution_ids = list(summaries)
         while execution_ids:
-            changes = await self._reader.read(execution_ids)
-            execution_ids = execution_ids[len(changes) :]
-            copies = _copies(changes, summaries, dead_letters)
+            tails = await self._reader.read(execution_ids)
+            execution_ids = execution_ids[len(tails) :]
+            copies = _copies(tails, summaries, dead_letters)
             for copy in copies:
                 copy.report = reports.get(copy.execution_id, b"")
             refused |= await self._put(copies)
@@ -124,15 +124,23 @@ def _by_execution(
 
 
 def _copies(
-    changes: Mapping[str, list[bytes]],
+    tails: Mapping[str, Tail],
     summaries: Mapping[str, Summary],
     dead_letters: Mapping[str, list[DeadLetter]],
 ) -> list[Copy]:
     copies: list[Copy] = []
-    for execution_id, data in changes.items():
+    for execution_id, tail in tails.items():
         summary = summaries[execution_id]
-        if not summary.has_ended and data:
+        if not summary.has_ended and (tail.changes or tail.copied):
             # the execution may have gone on since: the copy's summary must be that of its changes
-            summary = summary_from(data) or summary
-        copies.append(Copy(execution_id, summary, data, dead_letters[execution_id]))
+            summary = summary_of_tail(tail) or summary
+        copies.append(
+            Copy(
+                execution_id,
+                summary,
+                tail.changes,
+                dead_letters[execution_id],
+                first=tail.first,
+            )
+        )
     return copies

@@ -1,6 +1,7 @@
 """The checkpointer copies running executions into the cold store, every few seconds.
 
-A hot store that has lost its data is rebuilt from these checkpoints.
+A checkpoint has only what is new since the last one. A hot store that has lost its data is rebuilt
+from these checkpoints.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.orchestrator.tiering.hot_reader import HotReader
 from penstock.orchestrator.tiering.portions import Portions
 from penstock.orchestrator.timing import OrchestratorTiming
-from penstock.stores.tiering import Copy, HotTier, summary_from
+from penstock.stores.tiering import Copy, HotTier, Tail, summary_of_tail
 from penstock.telemetry.metrics import Metrics
 
 
@@ -50,19 +51,22 @@ class Checkpointer:
             await self._cold_writer.check()
 
         while execution_ids:
-            changes = await self._reader.read(execution_ids[: self._executions_max])
-            execution_ids = execution_ids[len(changes) :]
-            copies = _copies(changes)
+            tails = await self._reader.read(execution_ids[: self._executions_max])
+            execution_ids = execution_ids[len(tails) :]
+            copies = _copies(tails)
             if copies:
                 refused = await self._cold_writer.put(copies)
                 self._metrics.checkpointed += len(copies) - len(refused)
 
 
-def _copies(changes_by_execution: Mapping[str, list[bytes]]) -> list[Copy]:
-    """Copies of executions that run; the archiver copies those that have ended."""
+def _copies(tails: Mapping[str, Tail]) -> list[Copy]:
+    """Copies of executions that run; the archiver copies those that have ended.
+
+    An empty tail is copied too: the cold store checks whether it has what comes before.
+    """
     copies: list[Copy] = []
-    for execution_id, changes in changes_by_execution.items():
-        summary = summary_from(changes)
+    for execution_id, tail in tails.items():
+        summary = summary_of_tail(tail)
         if summary is not None and not summary.has_ended:
-            copies.append(Copy(execution_id, summary, changes))
+            copies.append(Copy(execution_id, summary, tail.changes, first=tail.first))
     return copies

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
@@ -17,6 +17,7 @@ from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.tiering import (
     ColdStoreWentBack,
+    Copied,
     Copy,
     Tiering,
     Written,
@@ -89,10 +90,21 @@ class ColdWriter:
                 await asyncio.sleep(self._away_seconds)
             else:
                 self._is_away = False
+                await self._acknowledge(copies, refused)
                 if number > self._lease.cold_number:
                     await self._hot.acknowledge_commit(self._lease, number)
                     self._lease.cold_number = number
                 return refused
+
+    async def _acknowledge(self, copies: Sequence[Copy], refused: Collection[str]) -> None:
+        """Note in the hot store how far executions that go on were copied."""
+        copied: dict[str, Copied] = {}
+        for copy in copies:
+            is_new = copy.changes and copy.execution_id not in refused
+            if is_new and copy.summary is not None and not copy.summary.has_ended:
+                copied[copy.execution_id] = Copied(copy.until, copy.summary)
+        if copied:
+            await self._hot.acknowledge_copies(self._lease, copied)
 
     async def _covering(self) -> int:
         """A commit number that covers everything that was read from the hot store until now.
@@ -127,17 +139,18 @@ class ColdWriter:
         return await self._put(number, copies[:half]) | await self._put(number, copies[half:])
 
     async def _put_all(self, number: int, copies: Sequence[Copy]) -> set[str]:
-        """Put copies, with all changes where an execution has no row.
+        """Put copies, with all changes where an execution has no row or earlier ones are missing.
 
         Returns the executions of which the hot store has nothing to write a row from.
         """
         written = await self._store(number, copies)
         rewritten = [*written.rewritten]
         missing = set(written.missing)
-        # Only dead letters came, or a pause: with everything that the hot store has of these
-        # executions, there can be a row.
+        # Only dead letters came, or what is new since the last copy: with everything that the hot
+        # store has of these executions, there can be a row, and all changes.
         if missing:
             changes = await self._hot.changes(missing)
+            number = max(number, await self._covering())
             whole = [
                 _with_changes(copy, changes[copy.execution_id])
                 for copy in copies

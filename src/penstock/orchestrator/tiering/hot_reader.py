@@ -1,11 +1,13 @@
-"""The hot reader reads the changes of executions from the hot store, a portion at a time."""
+"""The hot reader reads what wasn't copied yet from the hot store, a portion at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from penstock.orchestrator.tiering.portions import Portions
-from penstock.stores.tiering import HotTier
+from penstock.stores.tiering import HotTier, Tail
+
+EMPTY = Tail(None, [])
 
 
 class HotReader:
@@ -16,22 +18,23 @@ class HotReader:
         self._portions = portions
         self._step = portions.read_executions_max
 
-    async def read(self, execution_ids: Sequence[str]) -> dict[str, list[bytes]]:
-        """The changes of the first executions (at least one), as many as make a portion.
+    async def read(self, execution_ids: Sequence[str]) -> dict[str, Tail]:
+        """The tails of the first executions (at least one), as many as make a portion.
 
-        Unknown ones have none.
+        Those of unknown ones are empty.
         """
         bytes_max = self._portions.bytes_max
-        portion: dict[str, list[bytes]] = {}
+        portion: dict[str, Tail] = {}
         size = 0
         while len(portion) < len(execution_ids) and size < bytes_max:
             step_ids = execution_ids[len(portion) : len(portion) + self._step]
-            changes = await self._hot.changes(step_ids)
+            tails = await self._hot.tails(step_ids)
 
             step_size = 0
             for execution_id in step_ids:
-                portion[execution_id] = changes.get(execution_id, [])
-                step_size += sum(map(len, portion[execution_id]))
+                tail = tails.get(execution_id, EMPTY)
+                portion[execution_id] = tail
+                step_size += sum(map(len, tail.changes))
             size += step_size
 
             if step_size > bytes_max:

@@ -148,6 +148,8 @@ async def _follow_cold_store_back(  # noqa: PLR0913, PLR0917 -- what it is decid
     )
     metrics.cold_store_went_back += 1
     generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, commit_number)
+    # whatever was copied since is missing there: copies begin with the first change again
+    await tiering.hot.forget_copies(lease)
     restored = await _restore(stores, tiering, lease, generation, portions, only_unknown=True)
     if restored:
         log.error(

@@ -1,9 +1,13 @@
-"""Copies from the hot store: archives, checkpoints and dead letters."""
+"""Copies from the hot store: archives, checkpoints and dead letters.
+
+The changes of an execution are in segments: each copy adds what is new since the last one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
+from typing import Any, NamedTuple
 
 from psycopg import AsyncCursor
 
@@ -61,11 +65,14 @@ class PostgresCopies:
 
             async with connection.pipeline():
                 await connection.execute(SQL.raise_number, raised)
-                update = await _write(connection, copies)
-            if update is not None and update.rowcount == len(copies):
+                results = await _write(connection, copies)
+            if results.are_all_of(copies):
                 return Written()
-            # a copy that updated no row is outdated, or has only dead letters, or has no row
-            return await _write_again(connection, partition, copies)
+            # a copy that updated no row is outdated, or has only dead letters, or has no row; one
+            # whose changes weren't stored is outdated, or changes before them are missing
+            gaps = await _gaps(connection, copies)
+            written = await _write_again(connection, partition, copies)
+            return Written(written.rewritten, tuple(sorted({*written.missing, *gaps})))
 
     async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
         """Write rows of executions that are missing, from the hot store's copies of them.
@@ -87,22 +94,40 @@ class PostgresCopies:
         ]
 
 
-MergedCopy = tuple[Summary, list[bytes]]
-"""An execution's newest summary and its changes."""
+class MergedCopy(NamedTuple):
+    """The copies of an execution as one."""
+
+    summary: Summary
+    first: int
+    changes: list[bytes]
+
+    @property
+    def until(self) -> int:
+        return self.first + len(self.changes)
 
 
-async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[Row] | None:
-    """Write executions' summaries, changes, reports and dead letters.
+class Results(NamedTuple):
+    """Statements that have written copies; row counts are known when the pipeline has ended."""
 
-    Answers the update of the rows, if there was one. In a pipeline, its row count is known when the
-    pipeline has ended.
-    """
+    update: AsyncCursor[Row] | None
+    put: AsyncCursor[Row] | None
+
+    def are_all_of(self, copies: Sequence[Copy]) -> bool:
+        """Whether each copy has updated a row, and its changes were stored."""
+        updated = 0 if self.update is None else self.update.rowcount
+        stored = 0 if self.put is None else self.put.rowcount
+        return updated == len(copies) and stored == sum(bool(copy.changes) for copy in copies)
+
+
+async def _write(connection: Connection, copies: Sequence[Copy]) -> Results:
+    """Write executions' summaries, changes, reports and dead letters."""
     merged = _merge(copies)
     update = None
+    put = None
     if merged:
         update = await connection.execute(SQL.update_rows, _row_columns(merged), prepare=True)
-        with_changes = {id_: copy for id_, copy in merged.items() if copy[1]}
-        await _put_changes(connection, with_changes)
+        with_changes = {id_: copy for id_, copy in merged.items() if copy.changes}
+        put = await _put_changes(connection, with_changes)
 
     reports = {copy.execution_id: copy.report for copy in copies if copy.report}
     if reports:
@@ -112,7 +137,21 @@ async def _write(connection: Connection, copies: Sequence[Copy]) -> AsyncCursor[
     dead_letters = list(chain.from_iterable(copy.dead_letters for copy in copies))
     if dead_letters:
         await connection.execute(SQL.put_dead_letters, _dead_letter_columns(dead_letters))
-    return update
+    return Results(update, put)
+
+
+async def _gaps(connection: Connection, copies: Sequence[Copy]) -> list[str]:
+    """Executions whose stored changes don't end where the copies begin."""
+    merged = {id_: copy for id_, copy in _merge(copies).items() if copy.first}
+    if not merged:
+        return []
+    generations = [copy.summary.generation for copy in merged.values()]
+    revisions = [copy.summary.revision for copy in merged.values()]
+    firsts = [copy.first for copy in merged.values()]
+    cursor = await connection.execute(
+        SQL.select_gaps, (list(merged), generations, revisions, firsts), binary=True
+    )
+    return [row[0] for row in await cursor.fetchall()]
 
 
 async def _write_again(connection: Connection, partition: int, copies: Sequence[Copy]) -> Written:
@@ -124,8 +163,12 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
     if not without_row:
         return Written()
 
-    # of several copies of an execution, the last one counts
-    changes = {c.execution_id: c.changes for c in copies if c.execution_id in without_row}
+    # of several copies of an execution, the last one counts; without its first changes, none does
+    changes = {
+        copy.execution_id: [] if copy.first else copy.changes
+        for copy in copies
+        if copy.execution_id in without_row
+    }
     intents: dict[str, Intent] = {}
     for execution_id, execution_changes in changes.items():
         intent = intent_from(execution_changes)
@@ -143,12 +186,22 @@ def _merge(copies: Sequence[Copy]) -> dict[str, MergedCopy]:
         summary = copy.summary
         if summary is None:
             continue
-        earlier, changes = merged.get(copy.execution_id, (None, []))
-        if earlier is not None and not _replaces(summary, earlier):
-            merged[copy.execution_id] = (earlier, changes or copy.changes)
+        earlier = merged.get(copy.execution_id)
+        if earlier is None:
+            merged[copy.execution_id] = MergedCopy(summary, copy.first, copy.changes)
+        elif not _replaces(summary, earlier.summary):
+            merged[copy.execution_id] = _with_changes_of(earlier, copy)
         else:
-            merged[copy.execution_id] = (summary, copy.changes or changes)
+            newest = MergedCopy(summary, copy.first, copy.changes)
+            merged[copy.execution_id] = _with_changes_of(newest, earlier)
     return merged
+
+
+def _with_changes_of(merged: MergedCopy, other: Copy | MergedCopy) -> MergedCopy:
+    """A copy with the changes of another, if it has none of its own."""
+    if merged.changes:
+        return merged
+    return MergedCopy(merged.summary, other.first, other.changes)
 
 
 def _replaces(summary: Summary, earlier: Summary) -> bool:
@@ -157,7 +210,7 @@ def _replaces(summary: Summary, earlier: Summary) -> bool:
 
 
 def _row_columns(merged: dict[str, MergedCopy]) -> list[list[object]]:
-    rows = [_summary_row(execution_id, copy[0]) for execution_id, copy in merged.items()]
+    rows = [_summary_row(execution_id, copy.summary) for execution_id, copy in merged.items()]
     return [list(column) for column in zip(*rows, strict=True)]
 
 
@@ -178,20 +231,31 @@ def _summary_row(execution_id: str, summary: Summary) -> Row:
     )
 
 
-async def _put_changes(connection: Connection, merged: dict[str, MergedCopy]) -> None:
+async def _put_changes(
+    connection: Connection, merged: dict[str, MergedCopy]
+) -> AsyncCursor[Row] | None:
     if not merged:
-        return
-    data = [codec.encode(changes) for _, changes in merged.values()]
-    generations = [summary.generation for summary, _ in merged.values()]
-    revisions = [summary.revision for summary, _ in merged.values()]
-    await connection.execute(
-        SQL.put_archives, (list(merged), generations, revisions, data), prepare=True
-    )
+        return None
+    columns = _segment_columns(merged)
+    put = await connection.execute(SQL.put_segments, columns, prepare=True)
 
     uses: list[tuple[str, str]] = []
-    for execution_id, changes in zip(merged, data, strict=True):
+    for execution_id, changes in zip(merged, columns[-1], strict=True):
         uses += [(key, execution_id) for key in blob_keys(changes)]
     await record_blob_uses(connection, uses)
+    return put
+
+
+def _segment_columns(merged: dict[str, MergedCopy]) -> tuple[list[Any], ...]:
+    copies = merged.values()
+    return (
+        list(merged),
+        [copy.summary.generation for copy in copies],
+        [copy.summary.revision for copy in copies],
+        [copy.first for copy in copies],
+        [copy.until for copy in copies],
+        [codec.encode(copy.changes) for copy in copies],
+    )
 
 
 def _dead_letter_columns(dead_letters: Sequence[DeadLetter]) -> list[list[object]]:

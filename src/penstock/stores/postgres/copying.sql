@@ -3,7 +3,7 @@
 -- lock_partition --
 -- Locks a partition. Argument: its number. Result: commit number, term.
 -- Locked first: another process that copies for this partition waits here, and not in the middle.
-SELECT commit_number, term FROM partitions WHERE number = %s FOR UPDATE
+SELECT commit_number, claim_term FROM partitions WHERE number = %s FOR UPDATE
 
 -- raise_number --
 -- Raises the numbers of a partition. Arguments: partition, number (of the commit), generation.
@@ -29,18 +29,48 @@ FROM unnest(
 WHERE executions.id = copy.id AND executions.phase <> 'ended'
   AND (executions.generation, executions.revision) < (copy.generation, copy.revision)
 
--- put_archives --
--- Writes changes. Arguments: id, generation, revision, changes.
--- Of an execution that has ended, only the changes up to that end.
-INSERT INTO archives AS old (n, generation, revision, changes)
-SELECT n, copy.generation, copy.revision, copy.changes
-FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::bytea[])
-  AS copy (id, generation, revision, changes)
+-- put_segments --
+-- Writes changes. Arguments: id, generation, revision, first, until, changes. Result: the number of copies written.
+-- Only if the row is of the copy's generation and revision: it has taken the copy, or had it already. Only if the copy
+-- begins where a segment ends, and if fewer changes are stored than there are with it.
+-- Segments are looked up for each row, by the limit: the planner might read the whole table otherwise.
+WITH new AS (
+  SELECT n, copy.generation, copy.first, copy.until, copy.changes
+  FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::int4[], %b::int4[], %b::bytea[])
+    AS copy (id, generation, revision, first, until, changes)
+  JOIN executions ON executions.id = copy.id AND executions.generation = copy.generation
+    AND executions.revision = copy.revision
+  LEFT JOIN LATERAL (
+    SELECT until FROM segments
+    WHERE segments.n = executions.n AND segments.generation = copy.generation AND segments.first < copy.first
+    ORDER BY first DESC LIMIT 1
+  ) AS before ON true
+  LEFT JOIN LATERAL (
+    SELECT until FROM segments
+    WHERE segments.n = executions.n AND segments.generation = copy.generation
+    ORDER BY first DESC LIMIT 1
+  ) AS last ON true
+  WHERE copy.first = coalesce(before.until, 0) AND copy.until > coalesce(last.until, 0)
+), replaced AS (
+  DELETE FROM segments USING new
+  WHERE segments.n = new.n AND (segments.generation < new.generation OR segments.first > new.first)
+)
+INSERT INTO segments (n, generation, first, until, changes)
+SELECT n, generation, first, until, changes FROM new
+ON CONFLICT (n, generation, first) DO UPDATE
+  SET until = excluded.until, changes = excluded.changes
+
+-- select_gaps --
+-- Copies that don't begin where a segment ends. Arguments: id, generation, revision, first. Result: id.
+SELECT copy.id FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::int4[]) AS copy (id, generation, revision, first)
 JOIN executions ON executions.id = copy.id AND executions.generation = copy.generation
-  AND (executions.phase <> 'ended' OR executions.revision = copy.revision)
-ON CONFLICT (n) DO UPDATE
-  SET generation = excluded.generation, revision = excluded.revision, changes = excluded.changes
-  WHERE (old.generation, old.revision) < (excluded.generation, excluded.revision)
+  AND executions.revision = copy.revision
+LEFT JOIN LATERAL (
+  SELECT until FROM segments
+  WHERE segments.n = executions.n AND segments.generation = copy.generation AND segments.first < copy.first
+  ORDER BY first DESC LIMIT 1
+) AS before ON true
+WHERE copy.first <> coalesce(before.until, 0)
 
 -- put_reports --
 -- Writes reports. Arguments: id, report.
@@ -72,7 +102,8 @@ WHERE NOT EXISTS (SELECT 1 FROM executions WHERE executions.id = given.id)
 
 -- select_unfinished --
 -- Executions that should run and haven't ended. Arguments, no arrays: partition, the id to begin behind, limit.
--- Result: id, generation, changes of the last checkpoint or null.
-SELECT id, greatest(executions.generation, 1), changes
-FROM executions LEFT JOIN archives USING (n)
+-- Result: id, generation, changes up to the last checkpoint: an array, or null.
+SELECT id, greatest(generation, 1),
+  (SELECT array_agg(changes ORDER BY first) FROM segments WHERE segments.n = executions.n)
+FROM executions
 WHERE partition = %s AND phase = 'started' AND id > %s ORDER BY id LIMIT %s

@@ -99,9 +99,9 @@ class PostgresExecutions:
         rows = await self._database.rows(SQL.select_execution, (execution_id,))
         if not rows:
             return None
-        intent, archive, *row = rows[0]
+        intent, segments, *row = rows[0]
         record = codec.decode_record(intent)
-        changes = [codec.decode_change(change) for change in decode_changes(archive)]
+        changes = [codec.decode_change(change) for change in decode_changes(segments)]
         stored = codec.fold(record, changes)
         _apply_end(stored.record, tuple(row))
         return stored
@@ -145,8 +145,9 @@ class PostgresExecutions:
         return [line for line in lines if line.seq > after]
 
 
-def decode_changes(changes: bytes | None) -> list[bytes]:
-    return [] if changes is None else _changes_decoder.decode(changes)
+def decode_changes(segments: Sequence[bytes] | None) -> list[bytes]:
+    """The changes in an execution's segments, in order; None: there are none."""
+    return list(chain.from_iterable(map(_changes_decoder.decode, segments or ())))
 
 
 async def _select_locked(connection: Connection, columns: str, execution_id: str) -> Row | None:

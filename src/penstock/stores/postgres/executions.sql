@@ -34,10 +34,12 @@ SELECT id FROM executions
 WHERE partition = %s AND phase = 'started' AND generation = 0 ORDER BY n
 
 -- select_execution --
--- An execution. Argument: id. Result: intent, changes or null, state, started_at, ended_at, error, error_node.
-SELECT intent, changes, state, started_at, ended_at, error, error_node
-FROM executions LEFT JOIN archives USING (n) WHERE id = %s
+-- An execution. Argument: id. Result: intent, changes (an array, or null), state, started_at, ended_at, error, error_node.
+SELECT intent, (SELECT array_agg(changes ORDER BY first) FROM segments WHERE segments.n = executions.n),
+  state, started_at, ended_at, error, error_node
+FROM executions WHERE id = %s
 
 -- select_changes --
--- Changes of an execution. Argument: id. Result: changes or null; no row if there is no such execution.
-SELECT changes FROM executions LEFT JOIN archives USING (n) WHERE id = %s
+-- Changes of an execution. Argument: id. Result: an array, or null; no row if there is no such execution.
+SELECT (SELECT array_agg(changes ORDER BY first) FROM segments WHERE segments.n = executions.n)
+FROM executions WHERE id = %s

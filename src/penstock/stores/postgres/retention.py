@@ -105,7 +105,7 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
         numbers = [n for n, _ in rows]
 
         await _delete_labels(connection, rows)
-        await connection.execute(SQL.delete_archives, (numbers,))
+        await connection.execute(SQL.delete_segments, (numbers,))
         await connection.execute(SQL.delete_reports, (numbers,))
         dead_letters = await connection.execute(SQL.delete_dead_letters, (numbers,))
         used = await connection.execute(SQL.delete_uses, (numbers,))

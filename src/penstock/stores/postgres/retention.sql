@@ -5,9 +5,9 @@
 DELETE FROM labels USING unnest(%b::bytea[], %b::int8[]) AS old (label, n)
 WHERE labels.label = old.label AND labels.n = old.n
 
--- delete_archives --
+-- delete_segments --
 -- Deletes the changes of executions. Argument: numbers.
-DELETE FROM archives WHERE n = ANY(%b)
+DELETE FROM segments WHERE n = ANY(%b)
 
 -- delete_reports --
 -- Deletes the reports of executions. Argument: numbers.

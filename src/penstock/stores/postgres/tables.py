@@ -66,7 +66,7 @@ Table(
     _key("number", Integer),
     _must("commit_number", BigInteger),
     _must("generation", Integer),
-    _must("term", BigInteger, server_default="0"),
+    _must("claim_term", BigInteger, server_default="0"),
     _must("holder", Text, server_default=""),
     _must("server", Text, server_default=""),
     _must("seen_at", Double, server_default="0"),
@@ -125,12 +125,13 @@ Table(
     ),
 )
 Table(
-    "archives",
+    "segments",
     metadata,
     _key("n", BigInteger),
-    _must("revision", BigInteger),
-    _must("generation", Integer),
+    _key("generation", Integer),
     _must("changes", LargeBinary),
+    _key("first", Integer),
+    _must("until", Integer),
 )
 Table("labels", metadata, _key("label", LargeBinary), _key("n", BigInteger))
 Table(

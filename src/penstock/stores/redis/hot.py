@@ -209,20 +209,24 @@ class RedisHotStore:
 
     async def changes(self, execution_ids: Collection[str]) -> dict[str, list[bytes]]:
         """All changes of each execution, encoded; unknown executions are missing."""
-        changes_by_execution: dict[str, list[bytes]] = {}
+        lists = await self.read_lists("changes", execution_ids)
+        return {execution_id: changes for execution_id, changes in lists if changes}
+
+    async def read_lists(
+        self, action: str, execution_ids: Collection[str]
+    ) -> list[tuple[str, Any]]:
+        """Executions, each with the answer of an action of `read.lua` that reads changes."""
+        answers: list[tuple[str, Any]] = []
         for partition, partition_ids in self._by_partition(execution_ids):
             first = 0
             while portion := partition_ids[first : first + READ_EXECUTIONS]:
                 lists = await self._server.ask_script(
-                    partition, "read", "changes", self._read_bytes, *portion
+                    partition, "read", action, self._read_bytes, *portion
                 )
                 # the script stops when it has read enough bytes: then there are fewer lists
-                answers = zip(portion, lists, strict=False)
-                changes_by_execution |= {
-                    execution_id: changes for execution_id, changes in answers if changes
-                }
+                answers += zip(portion, lists, strict=False)
                 first += len(lists)
-        return changes_by_execution
+        return answers
 
     async def known(self, execution_ids: Collection[str]) -> set[str]:
         answers = await self._ask_about("known", execution_ids)

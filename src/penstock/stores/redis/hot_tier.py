@@ -8,18 +8,20 @@ from typing import Any
 
 import msgspec
 
+from penstock.stores import codec
 from penstock.stores.base import Lease
 from penstock.stores.redis import keys
 from penstock.stores.redis.connection import Server
 from penstock.stores.redis.flat_lists import portions
 from penstock.stores.redis.hot import RedisHotStore
-from penstock.stores.tiering import Outgoing
+from penstock.stores.tiering import Copied, Outgoing, Summary, Tail
 
 PORTION = 200
 """How many keys or executions one call of a script takes: Lua's stack is limited."""
 SCAN_KEYS = 1000
 
 _outgoing = msgspec.msgpack.Decoder(Outgoing)
+_summary = msgspec.msgpack.Decoder(Summary)
 
 
 class RedisHotTier:
@@ -48,6 +50,22 @@ class RedisHotTier:
 
     async def changes(self, execution_ids: Collection[str]) -> Mapping[str, list[bytes]]:
         return await self._hot.changes(execution_ids)
+
+    async def tails(self, execution_ids: Collection[str]) -> Mapping[str, Tail]:
+        tails: dict[str, Tail] = {}
+        for execution_id, (copied, changes) in await self._hot.read_lists("tails", execution_ids):
+            if copied or changes:
+                tails[execution_id] = Tail(_decode_copied(copied), changes)
+        return tails
+
+    async def acknowledge_copies(self, lease: Lease, copied: Mapping[str, Copied]) -> None:
+        values = {execution_id: _encode_copied(how_far) for execution_id, how_far in copied.items()}
+        items = list(chain.from_iterable(values.items()))
+        for portion in portions(items, PORTION, width=2):
+            await self._run(lease, "acknowledge_copies", *portion)
+
+    async def forget_copies(self, lease: Lease) -> None:
+        await self._run(lease, "forget_copies")
 
     async def acknowledge_outbox(self, lease: Lease, count: int, archived: Collection[str]) -> None:
         if count or archived:
@@ -93,3 +111,15 @@ class RedisHotTier:
     async def _run(self, lease: Lease, action: str, *arguments: Any) -> None:
         """Run an action of `lease.lua`. Raises `Fenced` if the lease is another owner's by now."""
         await self._server.run_script(lease.partition, "lease", lease.token, action, *arguments)
+
+
+def _encode_copied(copied: Copied) -> bytes:
+    """The number first, as text: `read.lua` reads it."""
+    return b"%d %b" % (copied.until, codec.encode(copied.summary))
+
+
+def _decode_copied(data: bytes) -> Copied | None:
+    if not data:
+        return None
+    until, _, summary = data.partition(b" ")
+    return Copied(int(until), _summary.decode(summary))

@@ -302,7 +302,7 @@ class _Updates:
         self.reports: list[tuple[int, str]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.begun or self.ended or self.states or self.timers or self.dead_letters)
+        return any(vars(self).values())
 
 
 def _write(

@@ -6,11 +6,15 @@
 --         changes, bytes, execution id…
 --             answers the list of all changes of each (empty: unknown); it stops behind the
 --             execution with which the changes have that many bytes
+--         tails, bytes, execution id…
+--             the same with the changes that weren't copied to the cold store: answers of each how
+--             far it was copied ('' if it wasn't), and the list of changes behind that
 --         first, execution id…
 --             answers the first change of each, or ''
 --         known, execution id…
 --             answers 1 or 0 for each
--- Reads   execution:<id>
+-- Reads   execution:<id>; tails: copied (execution id -> number of copied changes, a space, and what
+--         Python notes with it)
 local base = string.sub(KEYS[1], 1, -6)
 
 local function key_of(i)
@@ -19,11 +23,13 @@ end
 
 local actions = {}
 
-function actions.changes()
+-- Answers `read` of each execution, which gives a value and the changes in it, until there are
+-- enough bytes.
+local function until_full(read)
   local answer, left = {}, tonumber(ARGV[2])
   for i = 3, #ARGV do
-    local changes = redis.call('LRANGE', key_of(i), 0, -1)
-    answer[#answer + 1] = changes
+    local value, changes = read(i)
+    answer[#answer + 1] = value
     for _, change in ipairs(changes) do
       left = left - #change
     end
@@ -32,6 +38,21 @@ function actions.changes()
     end
   end
   return answer
+end
+
+function actions.changes()
+  return until_full(function(i)
+    local changes = redis.call('LRANGE', key_of(i), 0, -1)
+    return changes, changes
+  end)
+end
+
+function actions.tails()
+  return until_full(function(i)
+    local copied = redis.call('HGET', base .. 'copied', ARGV[i]) or ''
+    local changes = redis.call('LRANGE', key_of(i), string.match(copied, '^%d+') or 0, -1)
+    return {copied, changes}, changes
+  end)
 end
 
 function actions.first()
