@@ -10,7 +10,7 @@ from penstock.cli.ending import FAILED_SHOWN, Ending, FailedNode
 from penstock.cli.remote import seconds_between
 from penstock.cli.safe_text import clean, counted, duration, json_text, one_line
 from penstock.cli.screens import Spans
-from penstock.engine.reasons import HINTS
+from penstock.engine.reasons import HINTS, ErrorCategory
 from penstock.views.errors import Attempt, Error
 
 LOG_LINES_SHOWN = 20
@@ -89,7 +89,8 @@ def _traceback(error: Error, *, debug: bool) -> Iterator[Spans]:
 
 def _hint(category: str) -> Iterator[Spans]:
     if category in HINTS:
-        yield [("  → ", "yellow"), (HINTS[category], "")]
+        about_debug = " --debug shows it." if category == ErrorCategory.HANDLER else ""
+        yield [("  → ", "yellow"), (f"{HINTS[category]}{about_debug}", "")]
 
 
 def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
