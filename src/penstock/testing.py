@@ -23,6 +23,7 @@ import msgspec
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
+from penstock.definition.model import HANDLER_ALIASES
 from penstock.runtime import Engine
 from penstock.sandbox import InlineSandbox
 from penstock.stores.memory import MemoryStores
@@ -104,7 +105,8 @@ def run(
 ) -> Run:
     """Run a workflow to its end.
 
-    `handlers` replaces handlers by name: with a function, or with the value to return.
+    `handlers` replaces handlers by name: with a function, or with the value to return. `calls` of
+    the answer has built-in ones under their own names: `llm_service` also where `llm` was replaced.
     """
     settings = settings or Settings.load({"mock_services": True}, environ={})
     calls: dict[str, list[Call]] = {}
@@ -134,7 +136,7 @@ def _registry(
     functions: dict[str, Any] = {
         **builtin(settings, InlineSandbox()),
         **{handler.name: handler for handler in registered},
-        **stubs,
+        **{HANDLER_ALIASES.get(name, name): stub for name, stub in stubs.items()},
     }
     registry = Registry()
     for name, function in functions.items():

@@ -114,7 +114,7 @@ def test_a_failed_execution_exits_with_1_and_says_what_failed_and_what_to_do(tmp
           ValueError: attempt 2 broke
           attempt 1: ValueError: attempt 1 broke
           at {tmp_path}/handlers.py:28 in broken
-          → The handler raised this error. Its traceback says where; --debug shows it.
+          → The handler raised this error. Its traceback says where. --debug shows it.
 
         log of a, attempt 1
           about to break

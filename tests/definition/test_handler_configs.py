@@ -415,6 +415,14 @@ def test_a_replaced_handler_takes_any_config():
     assert run.result.completed
 
 
+@pytest.mark.parametrize("name", ["llm", "llm_service"])
+def test_a_built_in_handler_is_replaced_under_each_of_its_names(name: str):
+    ask = {"id": "a", "handler": "call_llm", "config": {"prompt": "Hi", "model": "m"}}
+    run = testing.run({"name": "w", "nodes": [ask]}, handlers={name: {"response": "Hello"}})
+    assert run.result.outputs == {"a": {"response": "Hello"}}
+    assert run.calls["llm_service"][0].config["prompt"] == "Hi"
+
+
 def test_registered_handlers_keep_their_check_when_tests_record_their_calls():
     registry = typed(ResizeStruct)
     resize = registry.get("resize")

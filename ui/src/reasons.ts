@@ -24,7 +24,7 @@ export const HINT_TEXTS: Readonly<Record<string, string>> = {
     'Fix the node\'s config. For a value that may be missing, give a default: {{ node.key ?? "text" }}.',
   dependency: 'Fix the node that it depends on first.',
   expression: "Fix the node's expression, which is CEL (https://cel.dev).",
-  handler: 'The handler raised this error. Its traceback says where; --debug shows it.',
+  handler: 'The handler raised this error. Its traceback says where.',
   http: "Check the node's url, headers and body. If the service recovers by itself, increase retry.max_attempts.",
   internal_error: 'This is a bug in Penstock. Please report it, with the traceback from the log.',
   interrupted:

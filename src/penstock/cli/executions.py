@@ -210,7 +210,8 @@ Exit codes: 0 it completed; 1 it did not complete, or not yet: the output so far
 def results(execution_id: str, node: str | None, **options: Any) -> int:
     """Print the output of the execution ID as JSON.
 
-    With --json, print everything: the state, the outputs of all nodes, and the error.
+    With --json, print everything: the state, the outputs of all nodes, the tokens that language
+    models used, and the error.
     """
     from penstock.cli.reading import Refused
     from penstock.cli.safe_text import json_text, one_line

@@ -11,7 +11,7 @@ from penstock.cli.ending import FAILED_SHOWN, Ending, FailedNode
 from penstock.cli.remote import seconds_between
 from penstock.cli.safe_text import clean, counted, duration, json_text, one_line
 from penstock.cli.screens import Spans
-from penstock.engine.reasons import HINTS
+from penstock.engine.reasons import HINTS, ErrorCategory
 from penstock.views.errors import Attempt, Error
 from penstock.views.executions import Execution
 from penstock.views.times import seconds_of
@@ -92,7 +92,8 @@ def _traceback(error: Error, *, debug: bool) -> Iterator[Spans]:
 
 def _hint(category: str) -> Iterator[Spans]:
     if category in HINTS:
-        yield [("  → ", "yellow"), (HINTS[category], "")]
+        about_debug = " --debug shows it." if category == ErrorCategory.HANDLER else ""
+        yield [("  → ", "yellow"), (f"{HINTS[category]}{about_debug}", "")]
 
 
 def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:

@@ -82,9 +82,7 @@ HINTS: dict[str, str] = {
     ),
     ErrorCategory.DEPENDENCY: "Fix the node that it depends on first.",
     ErrorCategory.EXPRESSION: "Fix the node's expression, which is CEL (https://cel.dev).",
-    ErrorCategory.HANDLER: (
-        "The handler raised this error. Its traceback says where; --debug shows it."
-    ),
+    ErrorCategory.HANDLER: "The handler raised this error. Its traceback says where.",
     ErrorCategory.HTTP: (
         "Check the node's url, headers and body. If the service recovers by itself, increase "
         "retry.max_attempts."
