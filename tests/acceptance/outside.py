@@ -182,6 +182,10 @@ Nobody waits for that one.
 """
 
 
+HANDLER_FAILED = '"logger":"penstock.executions"'
+"""Of a line about an attempt that failed, with the traceback of the handler: no mistake of ours."""
+
+
 def complaints(plant: Plant) -> list[str]:
     """What a role says only if we made a mistake, with the lines around it."""
     unexpected: list[str] = []
@@ -189,6 +193,8 @@ def complaints(plant: Plant) -> list[str]:
         lines = role.said().splitlines()
         for number, line in enumerate(lines):
             if number and PSYCOPG_GIVES_UP in lines[number - 1]:
+                continue
+            if HANDLER_FAILED in line:
                 continue
             if "Traceback" in line or "never retrieved" in line:
                 unexpected.append(
