@@ -55,7 +55,7 @@ from penstock.worker.registry import Registry, handler
 
 if TYPE_CHECKING:
     from penstock.client import Client, Execution, SyncClient, SyncExecution
-    from penstock.runtime import Engine, ExecutionHandle, arun, run
+    from penstock.runtime import Engine, ExecutionHandle, arun, asgi, run
     from penstock.views.result import Result
 
 __version__ = "0.1.0"
@@ -78,6 +78,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "Engine",
     "ExecutionHandle",
     "Result",
+    "asgi",
     # have a server run it
     "Client",
     "Execution",
@@ -105,7 +106,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
 
 IMPORTED_WHEN_USED = {
     "penstock.client": {"Client", "Execution", "SyncClient", "SyncExecution"},
-    "penstock.runtime": {"Engine", "ExecutionHandle", "arun", "run"},
+    "penstock.runtime": {"Engine", "ExecutionHandle", "arun", "asgi", "run"},
     "penstock.views.result": {"Result"},
 }
 

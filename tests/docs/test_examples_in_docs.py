@@ -106,9 +106,10 @@ def test_python_runs(block: Block, tmp_path: Path):
         return
     prepare(block, tmp_path)
     script = tmp_path / (block.file or "example.py")
+    script.parent.mkdir(exist_ok=True)
     with served(tmp_path) if "served" in block.marks else nullcontext(SERVED) as address:
         script.write_text(block.text.replace(SERVED, address), encoding="utf-8")
-        ended = start([sys.executable, "-W", "error", script.name], tmp_path)
+        ended = start([sys.executable, "-W", "error", str(script)], tmp_path)
     assert ended.returncode == 0, ended.stderr
     next_block = next(
         (later for later in blocks() if later.page == block.page and later.line > block.line), None

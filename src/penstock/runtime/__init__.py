@@ -20,6 +20,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 - `handle`: the handle of an execution.
 - `roles`: the roles orchestrator and worker, one per process.
 - `serving`: the roles with an API: the API alone, and everything in one process.
+- `web_app`: API and UI of an engine, to mount in a user's own web application: `penstock.asgi`.
 - `background`: what each role runs beside its main loop, as one list per role.
 - `opening`: opens the stores that the roles share.
 - `http_server`: uvicorn on a socket, for the API.
@@ -40,11 +41,13 @@ if TYPE_CHECKING:
     from penstock.runtime.roles import run_orchestrator, run_worker
     from penstock.runtime.running import arun, run, run_loop
     from penstock.runtime.serving import run_all_in_one, run_api
+    from penstock.runtime.web_app import asgi
 
 __all__ = [
     "Engine",
     "ExecutionHandle",
     "arun",
+    "asgi",
     "handlers_of",
     "open_scaled",
     "run",
@@ -59,6 +62,7 @@ __all__ = [
 _MODULES = {
     "Engine": "engine",
     "arun": "running",
+    "asgi": "web_app",
     "handlers_of": "opening",
     "open_scaled": "opening",
     "run": "running",
