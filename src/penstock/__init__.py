@@ -32,6 +32,7 @@ from penstock.definition.builder import Ref, Workflow, text
 from penstock.definition.model import Retry
 from penstock.errors import (
     Conflict,
+    ExecutionFailed,
     InvalidInput,
     InvalidWorkflow,
     KeyReused,
@@ -91,6 +92,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "NotFound",
     "Conflict",
     "KeyReused",
+    "ExecutionFailed",
     "SettingsError",
     "StoreError",
     "StoreLocked",

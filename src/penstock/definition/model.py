@@ -76,6 +76,8 @@ BUILT_IN_HANDLERS = DATA_HANDLERS | {
 }
 
 DEFAULT_TIMEOUT_SECONDS = 300.0
+SLEEP_MARGIN_SECONDS = 60.0
+"""How much longer than its config says a `sleep` may take, if nobody sets another time limit."""
 
 
 class Retry(msgspec.Struct, frozen=True):

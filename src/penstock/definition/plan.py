@@ -20,6 +20,7 @@ from penstock.definition.expression import (
     check_expression,
     compile_expression,
 )
+from penstock.definition.fields import SECONDS_MAX
 from penstock.definition.handler_configs import ConfigRules, config_faults
 from penstock.definition.model import (
     BUILT_IN_HANDLERS,
@@ -27,6 +28,7 @@ from penstock.definition.model import (
     DEFAULT_TIMEOUT_SECONDS,
     FALLBACK_HANDLERS,
     OUTPUT_ALIASES,
+    SLEEP_MARGIN_SECONDS,
     Definition,
     HandlerDefaults,
     Node,
@@ -333,7 +335,7 @@ class _Compiler:
             retry=node.retry or defaults.retry or Retry(),
             timeout_seconds=node.timeout_seconds
             or defaults.timeout_seconds
-            or DEFAULT_TIMEOUT_SECONDS,
+            or _default_timeout_seconds(node),
             queue_timeout_seconds=node.queue_timeout_seconds,
             optional=node.optional,
             fails_with_dependency=node.on_dependency_failure == "fail",
@@ -465,3 +467,17 @@ class _Compiler:
         if outputs:
             return tuple(outputs), len(outputs) == 1
         return tuple(node.id for i, node in enumerate(self.nodes) if not children[i]), False
+
+
+def _default_timeout_seconds(node: Node) -> float:
+    """The time limit of a node for which neither the document nor its handler sets one.
+
+    A `sleep` takes as long as its config says. Where that is a reference, nothing is known of it
+    before it runs.
+    """
+    if node.handler != "sleep":
+        return DEFAULT_TIMEOUT_SECONDS
+    seconds = node.config.get("seconds", 0)
+    if isinstance(seconds, (int, float)) and 0 <= seconds <= SECONDS_MAX:
+        return max(DEFAULT_TIMEOUT_SECONDS, seconds + SLEEP_MARGIN_SECONDS)
+    return SECONDS_MAX
