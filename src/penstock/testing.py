@@ -174,7 +174,7 @@ def _recorded(name: str, target: Handler | None, value: Any, calls: dict[str, li
         calls.setdefault(name, []).append(Call(context.node_id, context.attempt, config))
         if target is None:
             return value
-        outcome = target.function(*target.arguments(config, context))
+        outcome = target.prepare(config, context)()
         if inspect.isawaitable(outcome):
             return await outcome
         return outcome

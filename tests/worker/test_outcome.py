@@ -139,7 +139,7 @@ def test_anything_else_is_refused_with_what_to_return_instead(what: str) -> None
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        ({"a": [1, {"b c": object()}]}, r"object at output\.a\[1\]\['b c'\];"),
+        ({"a": [1, {"b c": object()}]}, r'object at output\.a\[1\]\["b c"\];'),
         (Point(1, [object()]), r"object at output\.y\[0\];"),
         ({"body": b"x"}, "bytes at output.body: decode them to text, or encode them as Base64;"),
         ([float("nan")], r"nan at output\[0\];"),

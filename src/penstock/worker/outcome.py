@@ -133,8 +133,11 @@ def _checked_text(text: str, path: str) -> str:
 
 
 def _step(key: Any) -> str:
-    text = str(key)[:PATH_KEY_CHARACTERS_MAX]
-    return f".{text}" if text.isidentifier() else f"[{text!r}]"
+    text = str(key)
+    if len(text) > PATH_KEY_CHARACTERS_MAX:
+        return "[…]"
+    # neither cut nor escaped: a secret in it is only found whole
+    return f".{text}" if text.isidentifier() else f'["{text}"]'
 
 
 def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
