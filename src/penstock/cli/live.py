@@ -179,7 +179,10 @@ class LiveScreen:
         glyph, style = STYLES[row.state]
         if row.state == NodeState.RUNNING:
             glyph = _spinner(now)
-        name_style = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
+        if row.failed_harmlessly:
+            style = "dim"
+        is_quiet = row.failed_harmlessly or row.state in (NodeState.PENDING, NodeState.SKIPPED)
+        name_style = "dim" if is_quiet else ""
         note_style = style if row.state in (NodeState.FAILED, NodeState.RETRYING) else "dim"
 
         tries = ""
@@ -199,7 +202,7 @@ class LiveScreen:
     def _bar(self, progress: Progress, now: float) -> Table:
         total = len(progress.rows)
         done = progress.done
-        failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
+        failed = progress.state in ("FAILED", "CANCELLED") or progress.has_failures
         style = "red" if failed else "green"
         bar = ProgressBar(
             total=total,
@@ -213,7 +216,9 @@ class LiveScreen:
         for state in (NodeState.FAILED, *ACTIVE, NodeState.QUEUED, *ENDED):
             if count := progress.count(state):
                 line.append("  ")
-                line.append(f"{count:,} {state.lower()}", style=STYLES[state][1])
+                is_harmless = state is NodeState.FAILED and not progress.has_failures
+                style = "dim" if is_harmless else STYLES[state][1]
+                line.append(f"{count:,} {state.lower()}", style=style)
 
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(no_wrap=True)

@@ -17,6 +17,7 @@ NODE_ARGUMENTS = (
     "after",
     "condition",
     "config",
+    "dead_letter",
     "on_dependency_failure",
     "optional",
     "queue",
@@ -113,6 +114,7 @@ class Workflow:
         queue: str | None = None,
         queue_timeout_seconds: float | None = None,
         optional: bool = False,
+        dead_letter: bool | None = None,
         on_dependency_failure: str | None = None,
         config: Mapping[str, Any] | None = None,
         **values: Any,
@@ -136,6 +138,7 @@ class Workflow:
             "queue": queue,
             "queue_timeout_seconds": queue_timeout_seconds,
             "optional": optional or None,
+            "dead_letter": dead_letter,
             "on_dependency_failure": on_dependency_failure,
         }
         self._nodes[id] = {

@@ -157,6 +157,7 @@ class Node(msgspec.Struct):
     queue: str | None = None
     queue_timeout_seconds: float | None = None
     optional: bool = False
+    dead_letter: bool | None = None
     on_dependency_failure: Literal["skip", "fail"] = "skip"
 
 

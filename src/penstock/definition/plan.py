@@ -66,6 +66,8 @@ class PlanNode(msgspec.Struct, gc=False):
     timeout_seconds: float
     queue_timeout_seconds: float | None
     optional: bool
+    dead_letter: bool
+    """Its failure is stored as a dead letter."""
     fails_with_dependency: bool
     is_data: bool
     fixed_config: bytes | None
@@ -338,6 +340,7 @@ class _Compiler:
             or _default_timeout_seconds(node),
             queue_timeout_seconds=node.queue_timeout_seconds,
             optional=node.optional,
+            dead_letter=not node.optional if node.dead_letter is None else node.dead_letter,
             fails_with_dependency=node.on_dependency_failure == "fail",
             is_data=node.handler in DATA_HANDLERS,
             fixed_config=None if config.slots else msgspec.json.encode(node.config),
