@@ -161,9 +161,17 @@ GUARDS = [
         "a host name that was made to point here is refused",
         "api/auth.py",
         at="Access._foreign",
-        pattern="len(_) != 1 or not _LOCAL_HOST.fullmatch(_)",
+        pattern="len(_) != 1 or (self._local and not _LOCAL_HOST.fullmatch(_))",
         without="False",
         test="tests/api/test_access.py",
+    ),
+    Guard(
+        "a foreign page can't use the sessions of the application that this one is mounted in",
+        "api/auth.py",
+        at="Access._foreign",
+        pattern="not self._local and not self._has_sessions",
+        without="not self._local",
+        test="tests/runtime/test_web_app.py",
     ),
     Guard(
         "a route that nobody gave a scope stops the start",

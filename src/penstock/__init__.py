@@ -32,6 +32,7 @@ from penstock.definition.builder import Ref, Workflow, text
 from penstock.definition.model import Retry
 from penstock.errors import (
     Conflict,
+    ExecutionFailed,
     InvalidInput,
     InvalidWorkflow,
     KeyReused,
@@ -55,7 +56,7 @@ from penstock.worker.registry import Registry, handler
 
 if TYPE_CHECKING:
     from penstock.client import Client, Execution, SyncClient, SyncExecution
-    from penstock.runtime import Engine, ExecutionHandle, arun, load, run
+    from penstock.runtime import Engine, ExecutionHandle, arun, asgi, load, run
     from penstock.views.result import Result
 
 __version__ = "0.1.0"
@@ -79,6 +80,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "Engine",
     "ExecutionHandle",
     "Result",
+    "asgi",
     # have a server run it
     "Client",
     "Execution",
@@ -91,6 +93,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "NotFound",
     "Conflict",
     "KeyReused",
+    "ExecutionFailed",
     "SettingsError",
     "StoreError",
     "StoreLocked",
@@ -106,7 +109,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
 
 IMPORTED_WHEN_USED = {
     "penstock.client": {"Client", "Execution", "SyncClient", "SyncExecution"},
-    "penstock.runtime": {"Engine", "ExecutionHandle", "arun", "load", "run"},
+    "penstock.runtime": {"Engine", "ExecutionHandle", "arun", "asgi", "load", "run"},
     "penstock.views.result": {"Result"},
 }
 

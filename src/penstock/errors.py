@@ -128,6 +128,45 @@ class Retryable(HandlerError):
         self.after = after
 
 
+class LoopRunning(PenstockError, RuntimeError):
+    """A blocking call was made where an event loop runs; the message names the one to await."""
+
+
+class ExecutionFailed(PenstockError):
+    """The execution failed or was cancelled, so it has no output: raised by `Result.unwrap`.
+
+    `state`, `node_id`, `category`, `message` and `detail` are those of the execution's error; for
+    one that was cancelled the category is `cancelled`. Its cause is the error of the handler, with
+    the traceback that was recorded.
+    """
+
+    def __init__(  # noqa: PLR0913 -- what is known of the failure
+        self,
+        text: str = "",
+        *,
+        execution_id: str = "",
+        state: str = "FAILED",
+        node_id: str | None = None,
+        category: str = "",
+        message: str = "",
+        detail: Any = None,
+    ) -> None:
+        super().__init__(text)
+        self.execution_id = execution_id
+        self.state = state
+        self.node_id = node_id
+        self.category = category
+        self.message = message
+        self.detail = detail
+
+
+class RecordedError(Exception):
+    """An error that was raised where a handler ran; its text is the traceback from there."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{str(self.args[0]).rstrip()}\n"""'
+
+
 class Unreachable(PenstockError):
     """No server answers there, or its stores are away.
 

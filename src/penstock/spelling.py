@@ -5,7 +5,7 @@ Bounded: the names are a user's, and there may be very many of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 
 NAME_LENGTH_MAX = 64
@@ -15,6 +15,13 @@ COMPARED_MAX = 3
 """So many of those that share the most pairs of letters are compared letter by letter, which is
 slow.
 """
+NEAR = 0.8
+"""How much of a keyword must be like a name, for that name to have been meant."""
+
+
+def near_miss(word: str, names: Iterable[str], synonyms: Mapping[str, str]) -> str | None:
+    """The name that a keyword was surely meant as: by another word for it, or misspelt."""
+    return synonyms.get(word) or nearest_name(word, names, cutoff=NEAR)
 
 
 def nearest_name(word: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:

@@ -25,6 +25,7 @@ from penstock.config import Settings
 from penstock.definition.builder import Workflow
 from penstock.definition.model import HANDLER_ALIASES
 from penstock.runtime import Engine
+from penstock.runtime.running import refuse_running_loop
 from penstock.sandbox import InlineSandbox
 from penstock.stores.memory import MemoryStores
 from penstock.views.result import Result
@@ -96,6 +97,21 @@ class Run(msgspec.Struct):
     """How long it would have taken on a real clock."""
 
 
+async def arun(
+    workflow: Workflow | Mapping[str, Any],
+    input: Mapping[str, Any] | None = None,  # noqa: A002 -- what it is called everywhere
+    *,
+    handlers: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
+) -> Run:
+    """Run a workflow to its end as `run` does, in an async test.
+
+    The workflow runs in a thread, on an event loop of its own, since time must not jump on the
+    test's loop. So a replacement for a handler can't wait for something that the test does.
+    """
+    return await asyncio.to_thread(run, workflow, input, handlers=handlers, settings=settings)
+
+
 def run(
     workflow: Workflow | Mapping[str, Any],
     input: Mapping[str, Any] | None = None,  # noqa: A002 -- what it is called everywhere
@@ -107,7 +123,9 @@ def run(
 
     `handlers` replaces handlers by name: with a function, or with the value to return. `calls` of
     the answer has built-in ones under their own names: `llm_service` also where `llm` was replaced.
+    In an async test, await `arun`.
     """
+    refuse_running_loop("penstock.testing.run", "penstock.testing.arun")
     settings = settings or Settings.load({"mock_services": True}, environ={})
     calls: dict[str, list[Call]] = {}
 
@@ -158,7 +176,7 @@ def _recorded(name: str, target: Handler | None, value: Any, calls: dict[str, li
         calls.setdefault(name, []).append(Call(context.node_id, context.attempt, config))
         if target is None:
             return value
-        outcome = target.function(*target.arguments(config, context))
+        outcome = target.prepare(config, context)()
         if inspect.isawaitable(outcome):
             return await outcome
         return outcome

@@ -97,6 +97,23 @@ def failed(message: str, due_at: float | None) -> FailedNode:
     return FailedNode(1, [failure], due_at=due_at)
 
 
+def test_an_optional_node_that_failed_is_dim_and_makes_nothing_red():
+    optional = {"id": "extra", "handler": "fail", "optional": True}
+    tale = Story(nodes(optional, {"id": "main", "handler": "fail"}))
+    tale.runs(0.1, "extra", "main")
+    tale.happens(0.2, "extra", "FAILED", 1, "handler")
+    tale.progress.learn("extra", failed("no luck", None))
+    screen = LiveScreen(clock=lambda: START)
+    extra = tale.progress.rows["extra"]
+    cells = screen._cells(extra, START + 1)
+    assert {cells[name].style for name in ("state", "node", "note")} == {"dim"}
+    assert cells["note"].plain == "optional: no luck"
+    assert not tale.progress.has_failures
+    tale.happens(0.3, "main", "FAILED", 1, "handler")
+    assert tale.progress.has_failures
+    assert screen._cells(tale.progress.rows["main"], START + 1)["state"].style == "bold red"
+
+
 def test_80_columns(story: Story):
     assert picture(story, at=1.3) == dedent("""\
         ⠸ test  0190

@@ -126,6 +126,23 @@ def test_a_failed_execution_exits_with_1_and_says_what_failed_and_what_to_do(tmp
         """)
 
 
+def test_an_optional_node_that_failed_is_one_line_of_the_report(tmp_path):
+    once = {"retry": {"max_attempts": 1}}
+    document(
+        tmp_path,
+        nodes(
+            {"id": "extra", "handler": "break", "optional": True, **once},
+            {"id": "main", "handler": "noop", "dependencies": ["extra"]},
+        ),
+    )
+    done = penstock("run", "flow.json", "--handlers", "handlers.py", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "✗ extra failed, and is optional: ValueError: attempt 1 broke\n\n" in done.stdout
+    assert "optional: ValueError: attempt 1 broke" in done.stdout
+    assert "log of extra" not in done.stdout
+    assert "→" not in done.stdout
+
+
 def test_debug_shows_the_traceback_of_a_handler(tmp_path):
     document(tmp_path, nodes({"id": "a", "handler": "break", "retry": {"max_attempts": 1}}))
     done = penstock("run", "flow.json", "--handlers", "handlers.py", "--debug", cwd=tmp_path)
@@ -162,6 +179,9 @@ def test_json_is_one_object_whatever_handlers_print(tmp_path):
         "started_at",
         "finished_at",
         "nodes",
+        "priority",
+        "retry_of",
+        "retried_as",
     ]
     assert execution["state"] == execution["nodes"]["a"]["state"] == "COMPLETED"
     assert execution["output"] == {"a": {"said": True}}

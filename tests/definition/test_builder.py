@@ -224,6 +224,7 @@ def test_every_field_of_a_node_goes_where_json_has_it():
         queue="q",
         queue_timeout_seconds=4,
         optional=True,
+        dead_letter=True,
         on_dependency_failure="fail",
     )
     flow.node("c", "noop", retry={"max_retries": 2})
@@ -248,6 +249,7 @@ def test_every_field_of_a_node_goes_where_json_has_it():
         "queue": "q",
         "queue_timeout_seconds": 4,
         "optional": True,
+        "dead_letter": True,
         "on_dependency_failure": "fail",
     }
     plan = compile_document(document, strict=True).plan

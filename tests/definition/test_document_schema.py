@@ -48,6 +48,7 @@ GOOD: dict[str, list[Any]] = {
     "trigger_rule": ["all_done", "one_failed"],
     "queue": ["q"],
     "optional": [True, False],
+    "dead_letter": [True, False],
     "on_dependency_failure": ["skip", "fail"],
     "on_failure": ["continue", "fail_fast"],
     "input_schema": [{}, True, {"type": "object"}],

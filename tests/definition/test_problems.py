@@ -234,6 +234,7 @@ def test_a_bad_field_of_the_workflow_is_refused(fields: dict[str, Any], path: st
         ),
         ({"config": "x"}, "config", '"config" must be an object, not text'),
         ({"optional": "yes"}, "optional", '"optional" must be true or false, not text'),
+        ({"dead_letter": 1}, "dead_letter", '"dead_letter" must be true or false, not a number'),
         ({"queue": ["q"]}, "queue", '"queue" must be text, not a list'),
         ({"condition": 7}, "condition", '"condition" must be text or true or false, not a number'),
         (
@@ -594,6 +595,7 @@ FIELDS = st.sampled_from(
         "timeout",
         "queue",
         "optional",
+        "dead_letter",
         "trigger_rule",
         "defaults",
         "input",

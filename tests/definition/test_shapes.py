@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.definition import Problem, Retry, compile_document, parse
+from penstock.definition.fields import SECONDS_MAX
 from penstock.definition.model import DEFAULT_TIMEOUT_SECONDS, HANDLER_ALIASES, HandlerDefaults
 from penstock.definition.plan import PlanNode
 from penstock.definition.read import content_hash
@@ -208,6 +209,18 @@ class TestNodes:
             None,
         )
         assert (plan_node.queue, plan_node.condition, plan_node.retry) == ("noop", None, Retry())
+
+    @pytest.mark.parametrize(
+        ("seconds", "limit"),
+        [(0, 300), (240, 300), (600, 660), (86400.5, 86460.5), ("{{ input.x }}", SECONDS_MAX)],
+    )
+    def test_a_sleep_has_a_time_limit_of_its_own(self, seconds, limit):
+        config = {"seconds": seconds}
+        assert only(handler="sleep", config=config).timeout_seconds == limit
+        assert only(handler="sleep", config=config, timeout_seconds=5).timeout_seconds == 5
+        nap = {"id": "a", "handler": "sleep", "config": config}
+        of_workflow = compiled(nap, defaults={"timeout_seconds": 7})
+        assert of_workflow.plan.nodes[0].timeout_seconds == 7
 
     def test_every_field_arrives(self):
         plan_node = only(

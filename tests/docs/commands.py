@@ -90,7 +90,9 @@ def prepare(block: Block, directory: Path) -> None:
     """The examples, and the files that the page has shown so far."""
     copytree(ROOT / "examples", directory / "examples")
     for name, text in files_before(block).items():
-        (directory / name).write_text(text, encoding="utf-8")
+        file = directory / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text, encoding="utf-8")
 
 
 def run_block(block: Block, directory: Path, installed: Installed) -> None:

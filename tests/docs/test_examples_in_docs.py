@@ -112,10 +112,11 @@ def test_python_runs(block: Block, tmp_path: Path, installed: Installed):
         return
     prepare(block, tmp_path)
     script = tmp_path / (block.file or "example.py")
+    script.parent.mkdir(exist_ok=True)
     serving = served(installed, tmp_path) if "served" in block.marks else nullcontext(SERVED)
     with serving as address:
         script.write_text(block.text.replace(SERVED, address), encoding="utf-8")
-        ended = start([str(installed.python), "-W", "error", script.name], tmp_path)
+        ended = start([str(installed.python), "-W", "error", str(script)], tmp_path)
     assert ended.returncode == 0, ended.stderr
     next_block = next(
         (later for later in blocks() if later.page == block.page and later.line > block.line), None

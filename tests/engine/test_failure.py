@@ -87,12 +87,27 @@ def test_an_optional_node_that_fails_stays_visible_but_counts_as_success(on_fail
     )
     trial.fail("extra")
     assert trial.states == {"extra": "FAILED", "main": "QUEUED", "join": "PENDING"}
-    assert [dead_letter.node_id for dead_letter in trial.dead_letters] == ["extra"]
     trial.succeed("main")
     trial.succeed("join")
     assert trial.states["extra"] == "FAILED"
     assert trial.state == "COMPLETED"
     assert trial.execution.record.error is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, True),
+        ({"optional": True}, False),
+        ({"optional": True, "dead_letter": True}, True),
+        ({"dead_letter": False}, False),
+    ],
+)
+def test_an_optional_node_leaves_a_dead_letter_only_if_it_is_asked_to(fields, expected):
+    trial = Trial(once("extra", **fields))
+    trial.fail("extra")
+    assert trial.states["extra"] == "FAILED"
+    assert [letter.node_id for letter in trial.dead_letters] == (["extra"] if expected else [])
 
 
 def test_an_optional_node_is_retried_before_it_fails():

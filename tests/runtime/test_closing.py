@@ -39,6 +39,10 @@ async def handle(engine: Engine) -> Any:
     return engine.execution("e1")
 
 
+async def before_closing(engine: Engine) -> None:
+    engine.before_closing(engine.close)
+
+
 CALLS: dict[str, Callable[[Engine], Awaitable[Any]]] = {
     "start": lambda engine: engine.start(FLOW),
     "start by name": lambda engine: engine.start("short"),
@@ -46,6 +50,7 @@ CALLS: dict[str, Callable[[Engine], Awaitable[Any]]] = {
     "start_many": lambda engine: engine.start_many(FLOW, [None]),
     "plan_for": lambda engine: engine.plan_for(FLOW),
     "execution": handle,
+    "before_closing": before_closing,
     "result": lambda engine: engine.result("e1"),
     "status": lambda engine: engine.status("e1"),
     "logs": lambda engine: engine.logs("e1", "a"),

@@ -37,7 +37,7 @@ BY_ID = {
     "all_logs",
     "graph",
 }
-ONLY_ENGINE = BY_ID | {"open", "plan_for", "check_open", "check_still_open"}
+ONLY_ENGINE = BY_ID | {"open", "plan_for", "before_closing", "check_open", "check_still_open"}
 GREET = {
     "name": "greet",
     "nodes": [{"id": "say", "handler": "echo", "config": {"to": "{{ input.name }}"}}],

@@ -2,8 +2,11 @@
 
 import dataclasses
 import enum
-from collections import OrderedDict
+from collections import OrderedDict, UserDict
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -24,11 +27,11 @@ from penstock.worker.outcome import (
 @dataclasses.dataclass
 class Point:
     x: int
-    y: list[int]
+    y: list[Any]
 
 
 class Size(msgspec.Struct):
-    width: int
+    width: Any
 
 
 class Model:
@@ -40,6 +43,19 @@ class Model:
 
 class Color(enum.StrEnum):
     RED = "red"
+
+
+class Shape(enum.Enum):
+    ROUND = 2
+
+
+@dataclasses.dataclass
+class Order:
+    id: UUID
+    prices: set[Decimal]
+
+
+EAST = timezone(timedelta(hours=2))
 
 
 def _contains_itself() -> list[Any]:
@@ -72,6 +88,23 @@ class Unprintable(Exception):
         ({"nested": [Size(3)]}, '{"nested":[{"width":3}]}'),
         (Model(), '{"mode":"json"}'),
         (Color.RED, '"red"'),
+        (Shape.ROUND, "2"),
+        (datetime(2026, 1, 31, 12, tzinfo=UTC), '"2026-01-31T12:00:00Z"'),
+        (datetime(2026, 1, 31, 12, 0, 0, 5, tzinfo=EAST), '"2026-01-31T12:00:00.000005+02:00"'),
+        (datetime(2026, 1, 31, 12), '"2026-01-31T12:00:00"'),  # noqa: DTZ001 -- one without a zone
+        (date(2026, 1, 31), '"2026-01-31"'),
+        (time(12, 30), '"12:30:00"'),
+        (timedelta(hours=1, seconds=1.5), '"PT3601.5S"'),
+        (Decimal("10.50"), '"10.50"'),
+        (UUID(int=7), '"00000000-0000-0000-0000-000000000007"'),
+        ({3, 1, 2}, "[1,2,3]"),
+        ({"tags": frozenset({"b", "a"})}, '{"tags":["a","b"]}'),
+        ({1, "a"} - {"a"}, "[1]"),
+        (Order(UUID(int=1), {Decimal(2)}), f'{{"id":"{UUID(int=1)}","prices":["2"]}}'),
+        ([Size(Point(1, [Shape.ROUND]))], '[{"width":{"x":1,"y":[2]}}]'),
+        ({UUID(int=1): 1, date(2026, 1, 31): 2}, f'{{"{UUID(int=1)}":1,"2026-01-31":2}}'),
+        ({Color.RED: 1, Shape.ROUND: 2, 3: 4}, '{"red":1,"2":2,"3":4}'),
+        (UserDict(a={"b": {UUID(int=2): 1}}), f'{{"a":{{"b":{{"{UUID(int=2)}":1}}}}}}'),
     ],
 )
 def test_json_and_models_are_written_as_json(value: object, text: str) -> None:
@@ -82,7 +115,6 @@ NOT_JSON: dict[str, Any] = {
     "nan": float("nan"),
     "infinity inside": {"a": float("inf")},
     "bytes": b"bytes",
-    "a set": {1, 2},
     "an object": object(),
     "contains itself": _contains_itself(),
     "100,000 deep": _deep(),
@@ -102,6 +134,24 @@ def test_anything_else_is_refused_with_what_to_return_instead(what: str) -> None
     ) as caught:
         encode_output(NOT_JSON[what])
     assert caught.value.category == "not_json"
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"a": [1, {"b c": object()}]}, r'object at output\.a\[1\]\["b c"\];'),
+        (Point(1, [object()]), r"object at output\.y\[0\];"),
+        ({"body": b"x"}, "bytes at output.body: decode them to text, or encode them as Base64;"),
+        ([float("nan")], r"nan at output\[0\];"),
+        ({"a": {(1, 2): 3}}, r"tuple as a key of output\.a;"),
+        ({"a": "\ud800"}, r"a lone surrogate\) in the text at output\.a;"),
+        ({"a": {"\udfff": 1}}, r"in the text at a key of output\.a;"),
+        ({"\ud800": object()}, r"in the text at a key of output;"),
+    ],
+)
+def test_what_is_refused_is_named_with_its_path(value: object, words: str) -> None:
+    with pytest.raises(Terminal, match=words):
+        encode_output(value)
 
 
 def test_an_error_is_described_with_its_type_its_text_and_where_it_was_raised() -> None:

@@ -51,7 +51,7 @@ def misbehave(config: dict[str, Any]) -> Any:
         case "interrupt":
             raise KeyboardInterrupt
         case "not json":
-            return {1, 2}
+            return {1: object()}
         case "die":
             os.kill(os.getpid(), signal.SIGKILL)
         case "leave":

@@ -344,7 +344,7 @@ async def leaks_where_the_text_is_cut(config: Any) -> None:
 
 
 async def leaks_in_a_value_that_is_no_json(config: Any) -> Any:
-    return {config["token"]: {1, 2}, (config["token"],): 1}
+    return {config["token"]: {"inner": object()}, (config["token"],): 1}
 
 
 async def leaks_in_a_timed_out_log(config: Any, ctx: Context) -> None:

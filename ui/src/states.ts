@@ -72,3 +72,8 @@ export function isAtWork(state: string): boolean {
 export function stateClass(state: string): string {
   return `state-${state.toLowerCase()}`;
 }
+
+/** The class of an optional node that failed: nothing came of it, so it is dim. */
+export function harmlessClass(node: { state: string; optional: boolean }): string {
+  return node.optional && node.state === 'FAILED' ? 'harmless' : '';
+}

@@ -14,6 +14,7 @@ What a request meets, in this order:
 - `audit_log`: a line for every call that changes something.
 - `access`: who may do what, as one table; a route that isn't in it can't be reached.
 - `shortcut`: a way past FastAPI for the two most frequent calls.
+- `mounting`: the path that the app is mounted under in another app.
 - `raw_path`: the path as it was sent, for names that have a slash in them.
 - `bodies`: reads bodies: size, strict JSON, then the JSON Schema that OpenAPI shows.
 - `paging`: lists in pages, and the parameters that choose them.
@@ -36,7 +37,7 @@ The routes:
 - `compat`: the routes of the public implementations of this system.
 - `compat_views`: the shapes of those.
 - `ui_files`: the built web UI.
-- `docs_page`: `/docs`, the OpenAPI document as a page.
+- `docs_page`: the OpenAPI document, as JSON and as a page.
 
 The OpenAPI document:
 

@@ -28,6 +28,7 @@ from penstock.api import (
     workflows,
 )
 from penstock.api.audit_log import AuditLog
+from penstock.api.auth import Authorize
 from penstock.api.bodies import Bodies
 from penstock.api.rate_limit import RateLimitStorage
 from penstock.api.shortcut import Shortcut
@@ -51,6 +52,7 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     metrics: Callable[[], Awaitable[bytes]] | None = None,
     rate_limit_storage: RateLimitStorage | None = None,
     timing: ApiTiming | None = None,
+    authorize: Authorize | None = None,
 ) -> FastAPI:
     timing = timing or ApiTiming()
     app = FastAPI(
@@ -58,7 +60,7 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
         version=version,
         docs_url=None,
         redoc_url=None,
-        openapi_url="/openapi.json",
+        openapi_url=None,  # `docs_page` has it
     )
     bodies = Bodies(service.workflows.limits, service.sandbox)
     problems.install(app)
@@ -93,6 +95,7 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
         keys=service.keys,
         audit_log=audit_log,
         rate_limit_storage=rate_limit_storage,
+        authorize=authorize,
     )
     return app
 

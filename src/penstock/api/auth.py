@@ -9,18 +9,23 @@ from then on everybody needs a key. A request that came through a proxy needs on
 the proxy may serve the whole world. The setting `require_keys` overrides this. A key that is sent
 must be valid, also where none is needed.
 
-On loopback, requests that a browser sends for a foreign page are refused: those with a foreign
-`Host` (a name that was made to point here), with an `Origin` that isn't this service (a page on
-another port of this machine is foreign too), or with a body of a type that a page may send to any
-site without being asked.
+An app that this one is mounted in may decide by its own sessions who may do what. A key that is
+sent counts all the same.
+
+On loopback, and where another app's sessions count, requests that a browser sends for a foreign
+page are refused: those with an `Origin` that isn't this service (a page on another port of this
+machine is foreign too), or with a body of a type that a page may send to any site without being
+asked. On loopback, so are those with a foreign `Host` (a name that was made to point here).
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from ipaddress import ip_address
+from typing import TypeAlias
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
@@ -35,6 +40,7 @@ from penstock.config import Settings, hide_password, is_redis
 from penstock.errors import SettingsError, StoreError
 from penstock.service.keys import SCOPES, Keys, includes
 from penstock.service.outages import shown_outage
+from penstock.stores.records import Scope
 
 _AUTHORITY = r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
 _LOCAL_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
@@ -64,6 +70,11 @@ _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE 
 _BEARER = re.compile(r"bearer +(\S+) *", re.IGNORECASE)
 
 
+Authorized: TypeAlias = Scope | tuple[Scope, str] | None
+"""What a caller may do, and optionally the name that the audit log gives them; None is nothing."""
+Authorize: TypeAlias = Callable[[Request], Authorized | Awaitable[Authorized]]
+NOT_AUTHORIZED = "you may not use this service, or you aren't signed in to its application"
+KEY_PREFIX = "pk_"
 NO_KEY = "send a key, as 'Authorization: Bearer pk_…'; 'penstock keys create' makes one"
 
 
@@ -101,8 +112,17 @@ def _create_command(settings: Settings) -> str:
 class Identify:
     """The outer middleware: puts the `Caller` and the route into the request's scope."""
 
-    def __init__(self, app: ASGIApp, *, routes: Routes, keys: Keys, settings: Settings) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        routes: Routes,
+        keys: Keys,
+        settings: Settings,
+        authorize: Authorize | None = None,
+    ) -> None:
         self._app = app
+        self._authorize = authorize
         self._routes = routes
         self._keys = keys
         self._local = is_loopback(settings.host)
@@ -135,6 +155,8 @@ class Identify:
             return Caller(address=address)
 
         credentials = list(_headers(scope, b"authorization"))
+        if self._authorize is not None and not any(map(_is_key, credentials)):
+            return await _authorized(self._authorize, scope, address)
         if not credentials:
             scopes = SCOPES if await self._is_free(scope) else ()
             return Caller(scopes=scopes, address=address)
@@ -158,12 +180,20 @@ class Access:
     """The inner middleware: passes a request on to the app, or answers why not."""
 
     def __init__(
-        self, app: ASGIApp, *, routes: Routes, settings: Settings, failed_logins: FailedLogins
+        self,
+        app: ASGIApp,
+        *,
+        routes: Routes,
+        settings: Settings,
+        failed_logins: FailedLogins,
+        has_sessions: bool = False,
     ) -> None:
+        """`has_sessions`: who may do what is decided by the sessions of another app."""
         self._app = app
         self._routes = routes
         self._failed_logins = failed_logins
-        self._local = is_loopback(settings.host)
+        self._has_sessions = has_sessions
+        self._local = is_loopback(settings.host) and not has_sessions
 
     async def __call__(self, scope: Request, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -180,10 +210,10 @@ class Access:
 
     def _foreign(self, scope: Request) -> Response | None:
         """The refusal of a request that a browser sent for a foreign page."""
-        if not self._local:
+        if not self._local and not self._has_sessions:
             return None
         hosts = list(_headers(scope, b"host"))
-        if len(hosts) != 1 or not _LOCAL_HOST.fullmatch(hosts[0]):
+        if len(hosts) != 1 or (self._local and not _LOCAL_HOST.fullmatch(hosts[0])):
             return problem_response(
                 403, "foreign_host", "this service is for this machine: call it as 'localhost'"
             )
@@ -207,6 +237,8 @@ class Access:
         caller: Caller = scope.get(CALLER, Caller())
         if not caller.scopes and needed(scope, route) != OPEN:
             credentials = list(_headers(scope, b"authorization"))
+            if self._has_sessions and not any(map(_is_key, credentials)):
+                return problem_response(403, "forbidden", NOT_AUTHORIZED)
             if credentials:
                 target = f"{scope['method']} {_path(scope)}"
                 self._failed_logins.note(caller.address, target, credentials[0])
@@ -223,6 +255,28 @@ class Access:
         return problem_response(
             405, "method_not_allowed", detail, headers={"Allow": ", ".join(methods)}
         )
+
+
+def _is_key(credentials: str) -> bool:
+    """Whether the credentials are an API key, and not a token of another app."""
+    match = _BEARER.fullmatch(credentials)
+    return match is not None and match[1].startswith(KEY_PREFIX)
+
+
+async def _authorized(authorize: Authorize, scope: Request, address: str) -> Caller:
+    """The caller as the app that this one is mounted in knows them."""
+    answer = authorize(scope)
+    if inspect.isawaitable(answer):
+        answer = await answer
+    if answer is None:
+        return Caller(address=address)
+    granted, name = answer if isinstance(answer, tuple) else (answer, "")
+    if granted not in SCOPES:
+        listed = ", ".join(SCOPES)
+        raise SettingsError(
+            f"authorize returned {granted!r}; it must return None or one of {listed}"
+        )
+    return Caller("", name, (granted,), address)
 
 
 def needed(scope: Request, route: Found | None) -> Needed:
@@ -298,4 +352,6 @@ def _forbidden(scope: Request) -> Response | None:
         f"this needs a key with the scope '{least}';"
         f" the key {caller.key_id} has {', '.join(caller.scopes)}"
     )
+    if not caller.key_id:
+        detail = f"this needs the scope '{least}'; you have {', '.join(caller.scopes)}"
     return problem_response(403, "forbidden", detail)

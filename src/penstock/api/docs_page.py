@@ -1,7 +1,7 @@
-"""The OpenAPI document as HTML, at `/docs`.
+"""The OpenAPI document, and the same as HTML, at `/docs`.
 
-It is rendered once, and has no script and nothing from other sites: the UI stores its key on this
-origin, so a script here could read it.
+The page is rendered once, and has no script and nothing from other sites: the UI stores its key on
+this origin, so a script here could read it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from hashlib import sha256
 from html import escape
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from starlette.responses import Response
+
+from penstock.api.mounting import prefix_of
 
 METHODS = ("get", "post", "put", "patch", "delete")
 STYLE = """
@@ -52,6 +54,13 @@ def docs_routes(openapi: Callable[[], Mapping[str, Any]]) -> APIRouter:
     def rendered() -> bytes:
         return render(openapi()).encode()
 
+    @router.get("/openapi.json")
+    async def document(request: Request) -> Response:
+        prefix = prefix_of(request.scope)
+        servers = {"servers": [{"url": prefix}]} if prefix else {}
+        body = json.dumps({**openapi(), **servers}, ensure_ascii=False).encode()
+        return Response(body, media_type="application/json")
+
     @router.get("/docs")
     async def docs() -> Response:
         return Response(rendered(), headers=HEADERS, media_type="text/html; charset=utf-8")
@@ -73,9 +82,10 @@ def render(document: Mapping[str, Any]) -> str:
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1><p>{escape(info.get('description', ''))}</p>",
-        "<p>For tools: <a href='/openapi.json'>/openapi.json</a>,",
-        " and for documents <a href='/schema.json'>/schema.json</a>.",
-        " The UI: <a href='/ui/'>/ui/</a>.</p>",
+        # relative, as the app may be mounted under a path
+        "<p>For tools: <a href='openapi.json'>/openapi.json</a>,",
+        " and for documents <a href='schema.json'>/schema.json</a>.",
+        " The UI: <a href='ui/'>/ui/</a>.</p>",
         *_operations(document),
         "<h2 id='schemas'>Schemas</h2>",
         *(_schema(name, schema) for name, schema in schemas),

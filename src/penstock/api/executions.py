@@ -14,6 +14,7 @@ from penstock.api import body_schemas
 from penstock.api.audit_log import IDS_MAX, line_of, note, skip_audit
 from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation, page_of
+from penstock.api.mounting import prefix_of
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
@@ -152,7 +153,7 @@ async def start_one(
     with traces.request_span(tracer, "start_execution", header) as start_request.trace:
         submitted = await service.submissions.submit(start_request)
 
-    headers = {"Location": f"/api/v1/executions/{submitted.execution_id}"}
+    headers = {"Location": _address(request, submitted.execution_id)}
     if submitted.replayed:
         note(request.scope, f"executions/{submitted.execution_id}")
         headers["Idempotency-Replayed"] = "true"
@@ -167,6 +168,10 @@ async def start_one(
         with suppress(StoreError):  # it is stored and was accepted, though it can't be read now
             view = await _current_view(service, submitted, wait)
     return answer(view, 201, headers)
+
+
+def _address(request: Request, execution_id: str) -> str:
+    return f"{prefix_of(request.scope)}/api/v1/executions/{execution_id}"
 
 
 async def _start_item(
@@ -393,5 +398,5 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
 
         retry_id, plan = await service.retries.retry(execution_id, start=start, version=version)
         note(request.scope, execution_id=retry_id)
-        headers = {"Location": f"/api/v1/executions/{retry_id}"}
+        headers = {"Location": _address(request, retry_id)}
         return answer(plan.view(retry_id, execution_id), 201, headers)

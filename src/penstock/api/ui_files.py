@@ -20,12 +20,15 @@ from typing import NamedTuple
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
+from penstock.api.mounting import prefix_of
 from penstock.errors import NotFound
 
 FOLDER = Path(__file__).resolve().parents[1] / "ui"
 INDEX = "index.html"
 ASSETS = "assets/"
 VERSION_LENGTH = 16
+PREFIX_META = b'<meta name="penstock-prefix" content="%s" />'
+"""Tells the script which path the app is mounted under."""
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -81,13 +84,19 @@ class UiFiles:
             digest.update(content)
         return digest.hexdigest()[:VERSION_LENGTH]
 
-    def find(self, path: str) -> File:
-        """The file for a path under /ui/; index.html for every path that isn't a file's."""
+    def find(self, path: str, prefix: str = "") -> File:
+        """The file for a path under /ui/; index.html for every path that isn't a file's.
+
+        `prefix` is the path that the app is mounted under.
+        """
         name = self._name_of(path)
         if name is None or name not in self._names:
             raise NotFound(
                 f"the UI has no file {path!r}; Penstock may have been updated: reload the UI"
             )
+        if name == INDEX and prefix:
+            # not kept: a prefix may have parts that come from a request
+            return self._load(name, prefix)
         if name not in self._read:
             self._read[name] = self._load(name)
         return self._read[name]
@@ -101,10 +110,10 @@ class UiFiles:
             return None
         return ASSETS + path.removeprefix(versioned)
 
-    def _load(self, name: str) -> File:
+    def _load(self, name: str, prefix: str = "") -> File:
         plain = (self._folder / name).read_bytes()
         if name == INDEX:
-            plain = self._with_addresses(plain)
+            plain = self._with_addresses(plain, prefix.encode())
         headers = {
             **HEADERS,
             "Content-Type": TYPES[Path(name).suffix],
@@ -113,10 +122,12 @@ class UiFiles:
         }
         return File(plain, gzip.compress(plain, mtime=0), headers)
 
-    def _with_addresses(self, index: bytes) -> bytes:
+    def _with_addresses(self, index: bytes, prefix: bytes) -> bytes:
         """index.html with absolute addresses, as it is served at many paths."""
-        assets = f'"/ui/{ASSETS}{self.version}/'.encode()
-        return index.replace(f'"./{ASSETS}'.encode(), assets).replace(b'"./', b'"/ui/')
+        assets = f"/ui/{ASSETS}{self.version}/".encode()
+        index = index.replace(PREFIX_META % b"", PREFIX_META % prefix)
+        index = index.replace(f'"./{ASSETS}'.encode(), b'"' + prefix + assets)
+        return index.replace(b'"./', b'"' + prefix + b"/ui/")
 
 
 def page_routes(folder: Path = FOLDER) -> APIRouter:
@@ -124,16 +135,16 @@ def page_routes(folder: Path = FOLDER) -> APIRouter:
     files = UiFiles(folder)
 
     @router.get("/")
-    async def front() -> Response:
-        return RedirectResponse("/ui/")
+    async def front(request: Request) -> Response:
+        return RedirectResponse(f"{prefix_of(request.scope)}/ui/")
 
     @router.get("/ui")
-    async def without_slash() -> Response:
-        return RedirectResponse("/ui/")
+    async def without_slash(request: Request) -> Response:
+        return RedirectResponse(f"{prefix_of(request.scope)}/ui/")
 
     @router.get("/ui/{path:path}")
     async def page(path: str, request: Request) -> Response:
-        return _answer(files.find(path), request)
+        return _answer(files.find(path, prefix_of(request.scope)), request)
 
     return router
 

@@ -55,6 +55,11 @@ class Ending:
     def nodes(self) -> dict[str, Node]:
         return self.execution.nodes or {}
 
+    def failed_harmlessly(self, node_id: str) -> bool:
+        """Whether a node failed, and is optional: nothing else failed because of it."""
+        node = self.nodes[node_id]
+        return node.state == "FAILED" and node.optional is True
+
 
 def execution_of(result: Result) -> Execution:
     return decode(result.view, Execution)

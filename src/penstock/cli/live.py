@@ -215,7 +215,10 @@ def _cells(row: Row, now: float) -> dict[str, Cell]:
     glyph, style = STYLES[row.state]
     if row.state == NodeState.RUNNING:
         glyph = _spinner(now)
-    name_style = "dim" if row.state in (NodeState.PENDING, NodeState.SKIPPED) else ""
+    if row.failed_harmlessly:
+        style = "dim"
+    is_quiet = row.failed_harmlessly or row.state in (NodeState.PENDING, NodeState.SKIPPED)
+    name_style = "dim" if is_quiet else ""
     note_style = style if row.state in (NodeState.FAILED, NodeState.RETRYING) else "dim"
 
     tries = ""
@@ -246,7 +249,7 @@ def _joined(cells: dict[str, Cell], columns: list[str], widths: dict[str, int]) 
 def _bar(progress: Progress, now: float, width: int) -> StyledText:
     total = len(progress.rows)
     done = progress.done
-    failed = progress.state in ("FAILED", "CANCELLED") or progress.count(NodeState.FAILED)
+    failed = progress.state in ("FAILED", "CANCELLED") or progress.has_failures
     columns = min(BAR_COLUMNS_MAX, max(BAR_COLUMNS_MIN, width // 6))
     full = columns * done // total if total else columns
 
@@ -256,7 +259,9 @@ def _bar(progress: Progress, now: float, width: int) -> StyledText:
     for state in (NodeState.FAILED, *ACTIVE, NodeState.QUEUED, *ENDED):
         if count := progress.count(state):
             line.append("  ")
-            line.append(f"{count:,} {state.lower()}", STYLES[state][1])
+            is_harmless = state is NodeState.FAILED and not progress.has_failures
+            style = "dim" if is_harmless else STYLES[state][1]
+            line.append(f"{count:,} {state.lower()}", style)
     return line
 
 

@@ -31,6 +31,7 @@ class Row:
     handler: str = ""
     condition: str = ""
     attempts_max: int = 0
+    optional: bool = False
     state: str = NodeState.PENDING
     attempt: int = 0
     started_at: float | None = None
@@ -39,6 +40,11 @@ class Row:
     due_at: float | None = None
     reason: str | None = None
     message: str = ""
+
+    @property
+    def failed_harmlessly(self) -> bool:
+        """Whether the node failed, and is optional: nothing else fails because of it."""
+        return self.optional and self.state == NodeState.FAILED
 
     def seconds(self, now: float) -> float | None:
         """How long it has run, or ran; None if it never did."""
@@ -52,7 +58,8 @@ class Row:
         if self.state == NodeState.RETRYING:
             return f"{self._when(now)}: {one_line(self.message or self.reason or '')}"
         if self.state == NodeState.FAILED:
-            return one_line(self.message or reason_text(self.reason))
+            prefix = "optional: " if self.optional else ""
+            return prefix + one_line(self.message or reason_text(self.reason))
         if self.reason == Reason.CANCELLED:
             return ""  # the state says it
         if self.reason == Reason.CONDITION_FALSE and self.condition:
@@ -77,7 +84,7 @@ class Progress:
         self.rows: dict[str, Row] = {}
         for node in plan.nodes:
             condition = node.condition.source if node.condition else ""
-            row = Row(node.node_id, node.handler, condition, node.retry.max_attempts)
+            row = Row(node.node_id, node.handler, condition, node.retry.max_attempts, node.optional)
             self.rows[node.node_id] = row
 
         self.by_state: dict[str, dict[str, Row]] = {state: {} for state in NodeState}
@@ -91,6 +98,12 @@ class Progress:
 
     def count(self, state: str) -> int:
         return len(self.by_state[state])
+
+    @property
+    def has_failures(self) -> bool:
+        """Whether a node has failed that isn't optional."""
+        failed = self.by_state[NodeState.FAILED].values()
+        return any(not row.optional for row in failed)
 
     def seconds(self, now: float) -> float:
         return max(0.0, (self.finished_at or now) - self.started_at)

@@ -32,7 +32,17 @@ def report(ending: Ending, *, all_logs: bool = False, debug: bool = False) -> It
 
 
 def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
-    failed = [node_id for node_id, node in ending.nodes.items() if node.state == "FAILED"]
+    harmless = [node_id for node_id in ending.nodes if ending.failed_harmlessly(node_id)]
+    for node_id in harmless[:FAILED_SHOWN]:
+        yield from _harmless_failure(node_id, ending.failed.get(node_id))
+    if harmless:
+        yield []
+
+    failed = [
+        node_id
+        for node_id, node in ending.nodes.items()
+        if node.state == "FAILED" and not ending.failed_harmlessly(node_id)
+    ]
     for node_id in failed[:FAILED_SHOWN]:
         if node_id in ending.failed:
             yield from _failure(node_id, ending.failed[node_id], debug=debug)
@@ -46,6 +56,13 @@ def _failures(ending: Ending, *, debug: bool) -> Iterator[Spans]:
         yield [("✗ ", "bold red"), (one_line(error.message, LINE_LENGTH), "")]
         yield from _hint(error.category)
         yield []
+
+
+def _harmless_failure(node_id: str, node: FailedNode | None) -> Iterator[Spans]:
+    """An optional node that failed: one dim line, as nothing came of it."""
+    error = node.failures[-1].error if node is not None and node.failures else None
+    message = f": {one_line(error.message, LINE_LENGTH)}" if error is not None else ""
+    yield [(f"✗ {one_line(node_id)} failed, and is optional{message}", "dim")]
 
 
 def _failure(node_id: str, node: FailedNode, *, debug: bool) -> Iterator[Spans]:
@@ -99,7 +116,8 @@ def _hint(category: str) -> Iterator[Spans]:
 def _logs(ending: Ending, *, everything: bool) -> Iterator[Spans]:
     for node_id, attempt, text in ending.logs:
         node = ending.nodes.get(node_id)
-        has_failed = node is not None and node.state == "FAILED"
+        is_failed = node is not None and node.state == "FAILED"
+        has_failed = is_failed and not ending.failed_harmlessly(node_id)
         if not (everything or has_failed):
             continue
 

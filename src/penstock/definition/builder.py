@@ -8,14 +8,16 @@ from typing import Any
 
 import msgspec
 
+from penstock.definition.document_fields import WORKFLOW_FIELDS
 from penstock.definition.handler_configs import HANDLER_CONFIGS
 from penstock.definition.model import Retry
-from penstock.spelling import nearest_name
+from penstock.spelling import near_miss
 
 NODE_ARGUMENTS = (
     "after",
     "condition",
     "config",
+    "dead_letter",
     "on_dependency_failure",
     "optional",
     "queue",
@@ -34,9 +36,18 @@ NEAR_MISSES = {
     "retry_config": "retry",
 }
 """Other names for a node's fields, in documents or elsewhere."""
+WORKFLOW_NEAR_MISSES = {
+    "retries": "retry",
+    "max_retries": "retry",
+    "max_attempts": "retry",
+    "inputs": "input",
+    "schema": "input_schema",
+    "on_error": "on_failure",
+    "execution_timeout": "timeout_seconds",
+}
+"""Other names for a workflow's fields."""
 CONFIG_NAMES = frozenset(name for shape in HANDLER_CONFIGS.values() for name in shape.names)
 """Keys of built-in handlers, however near they are to the name of a field."""
-NEAR = 0.8
 
 
 class Ref:
@@ -82,6 +93,9 @@ class Workflow:
     """Collects nodes; `document()` is the JSON that the same workflow would be in a file."""
 
     def __init__(self, name: str, **fields: Any) -> None:
+        """`fields` are those of a document, such as `timeout_seconds`, `on_failure` and `input`."""
+        for field in fields:
+            _refuse_workflow_near_miss(field)
         self.name = name
         self._fields = fields
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -100,6 +114,7 @@ class Workflow:
         queue: str | None = None,
         queue_timeout_seconds: float | None = None,
         optional: bool = False,
+        dead_letter: bool | None = None,
         on_dependency_failure: str | None = None,
         config: Mapping[str, Any] | None = None,
         **values: Any,
@@ -123,6 +138,7 @@ class Workflow:
             "queue": queue,
             "queue_timeout_seconds": queue_timeout_seconds,
             "optional": optional or None,
+            "dead_letter": dead_letter,
             "on_dependency_failure": on_dependency_failure,
         }
         self._nodes[id] = {
@@ -139,6 +155,17 @@ class Workflow:
         return {"name": self.name, **self._fields, "dag": {"nodes": list(self._nodes.values())}}
 
 
+def _refuse_workflow_near_miss(name: str) -> None:
+    """A keyword that was surely meant as a field of the workflow."""
+    if name in ("nodes", "dag"):
+        raise TypeError("add the nodes of a workflow with its method node()")
+    meant = None
+    if name not in WORKFLOW_FIELDS:
+        meant = near_miss(name, WORKFLOW_FIELDS, WORKFLOW_NEAR_MISSES)
+    if meant is not None:
+        raise TypeError(f"Workflow() has no field {name!r}; did you mean {meant}=…?")
+
+
 def _refuse_near_miss(name: str) -> None:
     """A keyword that was surely meant as a field of the node is no key of its config."""
     if name in ("dependencies", "depends_on"):
@@ -146,9 +173,8 @@ def _refuse_near_miss(name: str) -> None:
             "name the nodes to wait for in after=[…];"
             " a reference in the config makes its dependency itself"
         )
-    field = NEAR_MISSES.get(name)
-    if field is None and name not in CONFIG_NAMES:
-        field = nearest_name(name, NODE_ARGUMENTS, cutoff=NEAR)
+    names = () if name in CONFIG_NAMES else NODE_ARGUMENTS
+    field = near_miss(name, names, NEAR_MISSES)
     if field is not None and field != name:
         raise TypeError(
             f"node() has no field {name!r}; did you mean {field}=…?"

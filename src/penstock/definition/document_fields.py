@@ -136,6 +136,11 @@ NODE_FIELDS: dict[str, DocumentField] = {
     "queue": QUEUE,
     "queue_timeout_seconds": QUEUE_TIMEOUT,
     "optional": DocumentField("The node's failure fails nothing else.", {"type": "boolean"}),
+    "dead_letter": DocumentField(
+        "Whether the node's failure is stored as a dead letter."
+        " Default: true, but false for an optional node.",
+        {"type": "boolean"},
+    ),
     "on_dependency_failure": DocumentField(
         "The node's state after a dependency failed. Default: skip.", {"enum": ["skip", "fail"]}
     ),

@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import structs
 
+from penstock.spelling import near_miss
+
 TriggerRule = Literal["all_success", "none_failed", "all_done", "one_success", "one_failed"]
 OnFailure = Literal["fail_fast", "continue"]
 
@@ -76,9 +78,44 @@ BUILT_IN_HANDLERS = DATA_HANDLERS | {
 }
 
 DEFAULT_TIMEOUT_SECONDS = 300.0
+SLEEP_MARGIN_SECONDS = 60.0
+"""How much longer than its config says a `sleep` may take, if nobody sets another time limit."""
 
 
-class Retry(msgspec.Struct, frozen=True):
+RETRY_NEAR_MISSES = {
+    "retries": "max_attempts",
+    "max_retries": "max_attempts",
+    "attempts": "max_attempts",
+    "times": "max_attempts",
+    "delay": "initial_delay_seconds",
+    "delay_seconds": "initial_delay_seconds",
+    "initial_delay": "initial_delay_seconds",
+    "initial_backoff_seconds": "initial_delay_seconds",
+    "backoff": "multiplier",
+    "backoff_multiplier": "multiplier",
+    "exponential_base": "multiplier",
+    "factor": "multiplier",
+    "max_delay": "max_delay_seconds",
+    "max_backoff_seconds": "max_delay_seconds",
+    "jitter": "jitter_seconds",
+}
+"""Other names for the fields of a `Retry`, in documents or elsewhere."""
+
+
+class RetryMeta(msgspec.StructMeta):
+    """The metaclass of `Retry`, which says which field was meant."""
+
+    def __call__(self, *args: Any, **fields: Any) -> Any:
+        names = self.__struct_fields__
+        for name in fields.keys() - set(names):
+            meant = near_miss(name, names, RETRY_NEAR_MISSES)
+            note = ", which counts the first attempt too" if meant == "max_attempts" else ""
+            hint = f"did you mean {meant}=…{note}?" if meant else "see help(penstock.Retry)"
+            raise TypeError(f"Retry() has no field {name!r}; {hint}")
+        return super().__call__(*args, **fields)
+
+
+class Retry(msgspec.Struct, frozen=True, metaclass=RetryMeta):
     """`max_attempts` counts all attempts: 4 means the first and 3 retries.
 
     `max_delay_seconds` limits how far delays grow. It never shortens the first one: a smaller value
@@ -120,6 +157,7 @@ class Node(msgspec.Struct):
     queue: str | None = None
     queue_timeout_seconds: float | None = None
     optional: bool = False
+    dead_letter: bool | None = None
     on_dependency_failure: Literal["skip", "fail"] = "skip"
 
 

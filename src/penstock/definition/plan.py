@@ -20,6 +20,7 @@ from penstock.definition.expression import (
     check_expression,
     compile_expression,
 )
+from penstock.definition.fields import SECONDS_MAX
 from penstock.definition.handler_configs import ConfigRules, config_faults
 from penstock.definition.model import (
     BUILT_IN_HANDLERS,
@@ -27,6 +28,7 @@ from penstock.definition.model import (
     DEFAULT_TIMEOUT_SECONDS,
     FALLBACK_HANDLERS,
     OUTPUT_ALIASES,
+    SLEEP_MARGIN_SECONDS,
     Definition,
     HandlerDefaults,
     Node,
@@ -64,6 +66,8 @@ class PlanNode(msgspec.Struct, gc=False):
     timeout_seconds: float
     queue_timeout_seconds: float | None
     optional: bool
+    dead_letter: bool
+    """Its failure is stored as a dead letter."""
     fails_with_dependency: bool
     is_data: bool
     fixed_config: bytes | None
@@ -333,9 +337,10 @@ class _Compiler:
             retry=node.retry or defaults.retry or Retry(),
             timeout_seconds=node.timeout_seconds
             or defaults.timeout_seconds
-            or DEFAULT_TIMEOUT_SECONDS,
+            or _default_timeout_seconds(node),
             queue_timeout_seconds=node.queue_timeout_seconds,
             optional=node.optional,
+            dead_letter=not node.optional if node.dead_letter is None else node.dead_letter,
             fails_with_dependency=node.on_dependency_failure == "fail",
             is_data=node.handler in DATA_HANDLERS,
             fixed_config=None if config.slots else msgspec.json.encode(node.config),
@@ -465,3 +470,17 @@ class _Compiler:
         if outputs:
             return tuple(outputs), len(outputs) == 1
         return tuple(node.id for i, node in enumerate(self.nodes) if not children[i]), False
+
+
+def _default_timeout_seconds(node: Node) -> float:
+    """The time limit of a node for which neither the document nor its handler sets one.
+
+    A `sleep` takes as long as its config says. Where that is a reference, nothing is known of it
+    before it runs.
+    """
+    if node.handler != "sleep":
+        return DEFAULT_TIMEOUT_SECONDS
+    seconds = node.config.get("seconds", 0)
+    if isinstance(seconds, (int, float)) and 0 <= seconds <= SECONDS_MAX:
+        return max(DEFAULT_TIMEOUT_SECONDS, seconds + SLEEP_MARGIN_SECONDS)
+    return SECONDS_MAX

@@ -174,6 +174,7 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
             "queue_timeout_seconds", default=defaults["queue_timeout_seconds"]
         ),
         optional=bool(reader.value("optional", (bool,))),
+        dead_letter=reader.value("dead_letter", (bool,)),
         on_dependency_failure=reader.choice("on_dependency_failure", ("skip", "fail")) or "skip",
     )
 

@@ -60,7 +60,7 @@ def fail_node(
     error = failures.cut(error)
     failures.note(execution, run, error, is_last=True)
     move_node(execution, run, NodeState.FAILED, error.category)
-    if dead_letter:
+    if dead_letter and node.dead_letter:
         execution.commands.dead_letters.append(
             DeadLetter(
                 execution.record.execution_id,

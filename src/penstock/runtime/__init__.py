@@ -22,6 +22,7 @@ stores alone. Each takes an event that says when to stop, and stops cleanly.
 - `store_reader`: the calls that look at something, on a file that another process has open.
 - `roles`: the roles orchestrator and worker, one per process.
 - `serving`: the roles with an API: the API alone, and everything in one process.
+- `web_app`: API and UI of an engine, to mount in a user's own web application: `penstock.asgi`.
 - `background`: what each role runs beside its main loop, as one list per role.
 - `opening`: opens the stores that the roles share.
 - `http_server`: uvicorn on a socket, for the API.
@@ -44,12 +45,14 @@ if TYPE_CHECKING:
     from penstock.runtime.running import arun, run, run_loop
     from penstock.runtime.serving import run_all_in_one, run_api
     from penstock.runtime.store_reader import StoreReader
+    from penstock.runtime.web_app import asgi
 
 __all__ = [
     "Engine",
     "ExecutionHandle",
     "StoreReader",
     "arun",
+    "asgi",
     "handlers_of",
     "load",
     "open_scaled",
@@ -66,6 +69,7 @@ _MODULES = {
     "Engine": "engine",
     "StoreReader": "store_reader",
     "arun": "running",
+    "asgi": "web_app",
     "handlers_of": "opening",
     "load": "document_files",
     "open_scaled": "opening",

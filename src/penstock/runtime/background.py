@@ -49,6 +49,11 @@ def worker_services() -> list[BackgroundService]:
 
 
 def api_services(stores: Stores, settings: Settings) -> list[BackgroundService]:
+    return [*web_app_services(stores, settings), TRIMMING]
+
+
+def web_app_services(stores: Stores, settings: Settings) -> list[BackgroundService]:
+    """The services of an API that is a part of a user's own program."""
     audit_retention = partial(
         run_audit_retention,
         stores.cold.audit_log,
@@ -56,7 +61,7 @@ def api_services(stores: Stores, settings: Settings) -> list[BackgroundService]:
         stores.hot.now,
         each_seconds=settings.retention_check_seconds,
     )
-    return [BackgroundService("audit retention", audit_retention), TRIMMING]
+    return [BackgroundService("audit retention", audit_retention)]
 
 
 def engine_services(

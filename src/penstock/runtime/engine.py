@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Self
 
@@ -93,6 +93,11 @@ class Engine(EngineCalls):
         """Stop all parts and close the store; without effect on an engine that isn't open."""
         if self.is_open:
             await self.__aexit__()
+
+    def before_closing(self, callback: Callable[[], Awaitable[None]]) -> None:
+        """Have `callback` called when the open engine closes, before its parts stop."""
+        self.check_open()
+        self._closing.push_async_callback(callback)
 
     async def __aenter__(self) -> Self:
         if self.is_open:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
+from penstock.errors import LoopRunning
 from penstock.runtime.engine import Engine
 from penstock.views.result import Result
 
@@ -48,7 +49,20 @@ def run(
     settings: Settings | None = None,
 ) -> Result:
     """Run one execution to its end, as `arun` does, and block until then."""
+    refuse_running_loop("penstock.run", "penstock.arun")
     return run_loop(arun(workflow, input, store=store, settings=settings))
+
+
+def refuse_running_loop(name: str, awaited: str) -> None:
+    """Raise an error if an event loop runs in this thread, which a blocking call would stop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise LoopRunning(
+        f"{name} blocks until the execution has ended, and an event loop runs in this thread"
+        f" (as in async functions and notebooks); use 'await {awaited}(…)'"
+    )
 
 
 def run_loop(work: Coroutine[Any, Any, Answer]) -> Answer:

@@ -8,9 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
+from fastapi import FastAPI
+
 from penstock.api.app import create_app
 from penstock.api.audit_log import AuditLog
-from penstock.api.auth import require_keys
+from penstock.api.auth import Authorize, require_keys
 from penstock.api.rate_limit import RateLimitStorage
 from penstock.config import Settings, is_redis
 from penstock.runtime.background import api_services, run_all
@@ -20,6 +22,7 @@ from penstock.runtime.opening import open_scaled, service_over
 from penstock.runtime.roles import OnReady
 from penstock.service import Service
 from penstock.service.fleet import Fleet, ScaledFleet
+from penstock.stores.base import Stores
 from penstock.telemetry.exposition import Exposition
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.outcomes import OutcomeLog
@@ -32,7 +35,7 @@ async def run_api(settings: Settings, stop: asyncio.Event, *, on_ready: OnReady)
         stores = await stack.enter_async_context(open_scaled(settings))
         service = service_over(stores, settings)
         stack.push_async_callback(service.close)
-        rate_limit_storage = await stack.enter_async_context(_shared_rate_limit(settings))
+        rate_limit_storage = await stack.enter_async_context(shared_rate_limit(stores, settings))
         fleet = ScaledFleet(stores, settings.worker_dead_seconds)
         api = _serving_over(service, fleet, settings, listening, Metrics(), rate_limit_storage)
         await stack.enter_async_context(api)
@@ -60,9 +63,9 @@ async def serving(
 ) -> AsyncIterator[None]:
     """The API over an open engine, for as long as the block lasts."""
     async with AsyncExitStack() as stack:
-        rate_limit_storage: RateLimitStorage | None = None
-        if engine.stores.topology.is_shared:  # other processes may use the same stores
-            rate_limit_storage = await stack.enter_async_context(_shared_rate_limit(settings))
+        rate_limit_storage = await stack.enter_async_context(
+            shared_rate_limit(engine.stores, settings)
+        )
         api = _serving_over(
             engine.service, engine.fleet, settings, listening, engine.metrics, rate_limit_storage
         )
@@ -71,12 +74,14 @@ async def serving(
 
 
 @asynccontextmanager
-async def _shared_rate_limit(settings: Settings) -> AsyncIterator[RateLimitStorage | None]:
-    """The rate limit's storage in the Redis of the store.
+async def shared_rate_limit(
+    stores: Stores, settings: Settings
+) -> AsyncIterator[RateLimitStorage | None]:
+    """The rate limit's storage in the Redis of the store, which other processes may use too.
 
     None on other stores: then each process counts by itself.
     """
-    if not is_redis(settings.store):
+    if not stores.topology.is_shared or not is_redis(settings.store):
         yield None
         return
 
@@ -103,28 +108,56 @@ async def _serving_over(  # noqa: PLR0913, PLR0917 -- the parts that it is built
 
     `rate_limit_storage` is given if other processes share it.
     """
-    await require_keys(settings, service.keys)
+    async with application(
+        service, fleet, settings, measured=measured, rate_limit_storage=rate_limit_storage
+    ) as app:
+        server = HttpServer(app, settings.shutdown_grace_seconds)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        try:
+            await server.ready.wait()
+            async with run_all(api_services(service.stores, settings)):
+                yield
+        finally:
+            end_waiting(service)
+            server.should_exit = True
+            await serving
+
+
+@asynccontextmanager
+async def application(  # noqa: PLR0913 -- the parts that it is built of
+    service: Service,
+    fleet: Fleet,
+    settings: Settings,
+    *,
+    measured: Metrics | None = None,
+    rate_limit_storage: RateLimitStorage | None = None,
+    authorize: Authorize | None = None,
+) -> AsyncIterator[FastAPI]:
+    """The ASGI application over a service.
+
+    Leaving the block waits for its lines of the audit log.
+    """
+    if authorize is None:
+        await require_keys(settings, service.keys)
     await service.keys.exist()  # so that the answer is known if the store becomes unavailable
     audit_log = AuditLog(service.stores.cold.audit_log)
-    metrics = Exposition(measured).render if measured else None
     app = create_app(
         service,
         fleet,
         settings,
         version=version("penstock"),
         audit_log=audit_log,
-        metrics=metrics,
+        metrics=Exposition(measured).render if measured else None,
         rate_limit_storage=rate_limit_storage,
+        authorize=authorize,
     )
-    server = HttpServer(app, settings.shutdown_grace_seconds)
-    serving = asyncio.create_task(server.serve(sockets=[listening]))
     try:
-        await server.ready.wait()
-        async with run_all(api_services(service.stores, settings)):
-            yield
+        yield app
     finally:
-        service.live_events.close()  # streams would never end by themselves
-        service.executions.give_up()  # a caller that waits for an end gets the current state
-        server.should_exit = True
-        await serving
         await audit_log.drain()
+
+
+def end_waiting(service: Service) -> None:
+    """End the requests that would never end by themselves, before a server waits for them."""
+    service.live_events.close()
+    service.executions.give_up()  # a caller that waits for an end gets the current state

@@ -61,6 +61,7 @@ class Executions:
         self._plans = plans
         self._subscribed = subscribed
         self._waiters: dict[str, list[asyncio.Future[Ended]]] = {}
+        self._limited_waits: set[asyncio.Future[Ended]] = set()
         self._reading = asyncio.Semaphore(READS_AT_ONCE_MAX)
         self._readers: dict[str, asyncio.Task[None]] = {}
         self._lookers: set[asyncio.Task[None]] = set()
@@ -253,6 +254,11 @@ class Executions:
             for future in futures:
                 future.cancel()
 
+    def end_limited_waits(self) -> None:
+        """Wake the callers that wait for a limited time, as if it were over."""
+        for future in self._limited_waits:
+            future.cancel()
+
     async def end(
         self, execution_id: str, seconds: float | None = None, *, known: bool = False
     ) -> Ended | None:
@@ -262,10 +268,13 @@ class Executions:
         """
         future: asyncio.Future[Ended] = asyncio.get_running_loop().create_future()
         self._waiters.setdefault(execution_id, []).append(future)
+        if seconds is not None:
+            self._limited_waits.add(future)
         try:
             with self._subscribed():
                 return await self._wait_for_end(execution_id, future, seconds, known=known)
         finally:
+            self._limited_waits.discard(future)
             waiting = self._waiters.get(execution_id, [])
             if future in waiting:
                 waiting.remove(future)

@@ -152,6 +152,9 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
     nodes: dict[str, Node] = {}
     for node_id in node_ids:
         nodes[node_id] = node_view(runs.get(node_id), values.get(node_id), waits.get(node_id))
+    for node in plan.nodes:
+        if node.optional:
+            nodes[node.node_id].optional = True
     view = bare_view(record, values, plan, value_of)
     view.nodes = nodes
     view.tokens = tokens_of(record, runs, outputs, plan) or UNSET

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta, structs
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from penstock.definition.plan import PlanNode
 from penstock.engine.commands import NodeRun
@@ -35,6 +35,9 @@ class Node(msgspec.Struct, kw_only=True):
     queued_at: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
+    optional: Annotated[
+        bool | UnsetType, Meta(description="Its failure fails nothing else. Left out if false.")
+    ] = UNSET
 
 
 class Retry(msgspec.Struct, kw_only=True):
@@ -51,7 +54,6 @@ class NodeDetail(Node, kw_only=True):
     handler: str
     condition: str | None
     trigger_rule: str
-    optional: bool
     queue: str
     timeout_seconds: float
     retry: Retry
@@ -119,6 +121,7 @@ def node_detail_view(  # noqa: PLR0913 -- what there is to show
     errors_dropped: int,
 ) -> NodeDetail:
     """A node alone: its outcome, and the rules of its definition with its handler's defaults."""
+    outcome.optional = node.optional
     return NodeDetail(
         **structs.asdict(outcome),
         node_id=node.node_id,
@@ -126,7 +129,6 @@ def node_detail_view(  # noqa: PLR0913 -- what there is to show
         handler=node.handler,
         condition=node.condition.source if node.condition else None,
         trigger_rule=node.rule,
-        optional=node.optional,
         queue=node.queue,
         timeout_seconds=node.timeout_seconds,
         retry=msgspec.convert(node.retry, Retry, from_attributes=True),

@@ -11,7 +11,9 @@ from msgspec import UNSET, structs
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun
-from penstock.engine.states import ExecutionState
+from penstock.engine.reasons import Reason
+from penstock.engine.states import EXECUTION_ENDS, ExecutionState
+from penstock.errors import Conflict, ExecutionFailed, HandlerError, RecordedError
 from penstock.views.executions import NOTHING, Execution, execution_view
 
 
@@ -123,11 +125,62 @@ class Result:
         """Whether the execution ended as COMPLETED."""
         return self.state == ExecutionState.COMPLETED
 
+    def unwrap(self) -> Any:
+        """The output of a completed execution.
+
+        Raises `ExecutionFailed`, with the error of the handler as its cause, if the execution
+        failed or was cancelled; `Conflict` if it hasn't ended.
+        """
+        if self.completed:
+            return self.output
+        if self.state not in EXECUTION_ENDS:
+            raise Conflict(
+                f"execution {self.execution_id} is {self.state} and has no output yet;"
+                " wait for its end with result()"
+            )
+        raise _failure(self) from _cause(self.error)
+
     def __getitem__(self, name: str) -> Any:
         return self.view[name]
 
     def __repr__(self) -> str:
         return f"<Result {self.workflow}@{self.version} {self.state} {self.execution_id}>"
+
+
+def _failure(result: Result) -> ExecutionFailed:
+    about = f"execution {result.execution_id} of {result.workflow}@{result.version}"
+    if result.state == ExecutionState.CANCELLED:
+        return ExecutionFailed(
+            f"{about} was cancelled",
+            execution_id=result.execution_id,
+            state=result.state,
+            category=str(Reason.CANCELLED),
+            message="it was cancelled",
+        )
+
+    error = result.error or {}
+    node_id = error.get("node_id")
+    category = error.get("category", "")
+    message = error.get("message", "")
+    where = f" at node {node_id!r}" if node_id else ""
+    return ExecutionFailed(
+        f"{about} failed{where} ({category}): {message}",
+        execution_id=result.execution_id,
+        state=result.state,
+        node_id=node_id,
+        category=category,
+        message=message,
+        detail=error.get("detail"),
+    )
+
+
+def _cause(error: Mapping[str, Any] | None) -> Exception | None:
+    """The error of the handler, as far as it was recorded."""
+    if error is None:
+        return None
+    if error.get("traceback"):
+        return RecordedError(error["traceback"])
+    return HandlerError(error["message"], category=error["category"], detail=error.get("detail"))
 
 
 def plain(execution: Execution) -> dict[str, Any]:

@@ -8,6 +8,7 @@ hang, print, return nonsense, call `sys.exit`), its node fails and the worker go
 - `attempt`: one attempt: a task, the handler's call, and the event that comes of it.
 - `context`: what a handler is told about its task, and how it talks back.
 - `registry`: which handlers there are.
+- `signature`: what a handler's function wants to be called with.
 - `config_types`: typed configs, and what of a literal config doesn't fit.
 - `loading`: modules with handlers, by name or by path.
 - `handlers`: the handlers that every worker has.

@@ -298,9 +298,9 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
         return await _call_thread(attempt, handler, config, task, runners)
     if handler.runs_in == "process":
         return await _call_process(attempt, handler, config, task, runners)
-    arguments = handler.arguments(config, _context(attempt, task, runners.settings))
+    prepared = handler.prepare(config, _context(attempt, task, runners.settings))
     runners.note(attempt.key)
-    return await handler.function(*arguments)
+    return await prepared()
 
 
 def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
@@ -322,12 +322,12 @@ def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
 async def _call_thread(
     attempt: Attempt, handler: Handler, config: Any, task: Task, runners: Runners
 ) -> Any:
-    arguments = handler.arguments(config, _context(attempt, task, runners.settings))
+    prepared = handler.prepare(config, _context(attempt, task, runners.settings))
 
     def call() -> Any:
         # in the thread: a call that still waits for a thread is not running
         runners.note(attempt.key)
-        return handler.function(*arguments)
+        return prepared()
 
     if not runners.threads.has_room:
         attempt.wait()

@@ -109,7 +109,7 @@ def _run(request: Request, log: ToldLog) -> Reply:
         handler = _find(request.handler)
         context = Context(**request.context, inputs=request.inputs, on_heartbeat=log.heartbeat)
         config = msgspec.json.decode(request.config)
-        value = handler.function(*handler.arguments(config, context))
+        value = handler.prepare(config, context)()
         return Reply(
             output=encode_output(value),
             error=None,

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -19,25 +24,9 @@ TRACEBACK_CHARACTERS_MAX = 8000
 MESSAGE_CHARACTERS_MAX = 4000
 CATEGORY_CHARACTERS_MAX = 100
 DETAIL_BYTES_MAX = 16 * 1024
-
-
-def _default(value: Any) -> Any:
-    """The JSON value of an object that msgspec doesn't know.
-
-    Models are data too, anything else isn't.
-    """
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    if isinstance(value, msgspec.Struct):
-        return msgspec.to_builtins(value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.asdict(value)
-    raise TypeError(f"{type(value).__name__} isn't JSON")
-
-
-_encode = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default
-).encode
+PATH_KEY_CHARACTERS_MAX = 50
+TEXTS = (date, time, timedelta, Decimal, UUID)
+"""Types that are written as text, as msgspec does: ISO 8601, and all digits of a decimal."""
 
 
 def encode_output(value: Any) -> bytes:
@@ -46,15 +35,109 @@ def encode_output(value: Any) -> bytes:
         return b"null" if value is None else b"{}"
     try:
         return _encode(value).encode()
-    except (TypeError, ValueError, RecursionError, UnicodeEncodeError) as error:
+    except (TypeError, ValueError, RecursionError, UnicodeEncodeError):
+        pass  # a key, perhaps, that the encoder doesn't know; else the second try says where
+    try:
+        return _encode(_plain(value, "output")).encode()
+    except _NotJson as error:
         reason = str(error)
-        if isinstance(error, RecursionError):
-            reason = "it is nested too deeply, or contains itself"
-        raise Terminal(
-            f"the handler returned something that isn't JSON: {reason}; "
-            "return dicts, lists, text and numbers",
-            category=ErrorCategory.NOT_JSON,
-        ) from None
+    except RecursionError:
+        reason = "it is nested too deeply, or contains itself"
+    raise Terminal(
+        f"the handler returned something that isn't JSON: {reason}; "
+        "return dicts, lists, text and numbers",
+        category=ErrorCategory.NOT_JSON,
+    )
+
+
+class _NotJson(TypeError):
+    """A value can't be written as JSON; the text says what and where."""
+
+
+def _default(value: Any) -> Any:
+    """The JSON value of an object that the encoder doesn't know. Raises `TypeError`."""
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, (set, frozenset)):
+        return _ordered(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, (msgspec.Struct, *TEXTS)):
+        return msgspec.to_builtins(value, enc_hook=_default)
+    raise TypeError(f"{type(value).__name__} isn't JSON")
+
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_default
+).encode
+
+
+def _ordered(values: Collection[Any]) -> list[Any]:
+    """The items of a set, in an order that is the same in each attempt, if there is one."""
+    try:
+        return sorted(values)
+    except TypeError:
+        return list(values)
+
+
+def _plain(value: Any, path: str) -> Any:
+    """A value as dicts, lists, text and numbers. Raises `_NotJson` for the first that is neither.
+
+    It is slower than the encoder, and knows where it is.
+    """
+    if isinstance(value, str):
+        return _checked_text(value, path)
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise _NotJson(f"{value} at {path}")
+        return value
+    if isinstance(value, Mapping):
+        return {_key(key, path): _plain(item, f"{path}{_step(key)}") for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        raise _NotJson(f"bytes at {path}: decode them to text, or encode them as Base64")
+    try:
+        known = _default(value)
+    except TypeError as error:
+        kind = type(value).__name__
+        if str(error) == f"{kind} isn't JSON":
+            raise _NotJson(f"{kind} at {path}") from None
+        raise _NotJson(f"{kind} at {path}: {error}") from None
+    return _plain(known, path)
+
+
+def _key(key: Any, path: str) -> str | int | float | bool | None:
+    """A key as the encoder takes it."""
+    if isinstance(key, str):
+        return _checked_text(key, f"a key of {path}")
+    if key is None or isinstance(key, (bool, int, float)):
+        return key
+    if isinstance(key, (Enum, *TEXTS)):
+        text = _default(key)
+        if isinstance(text, (str, int)):
+            return text
+    raise _NotJson(f"{type(key).__name__} as a key of {path}")
+
+
+def _checked_text(text: str, path: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _NotJson(f"half a character (a lone surrogate) in the text at {path}") from None
+    return text
+
+
+def _step(key: Any) -> str:
+    text = str(key)
+    if len(text) > PATH_KEY_CHARACTERS_MAX:
+        return "[…]"
+    # neither cut nor escaped: a secret in it is only found whole
+    return f".{text}" if text.isidentifier() else f'["{text}"]'
 
 
 def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:

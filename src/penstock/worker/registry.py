@@ -1,24 +1,35 @@
-"""The registry of handlers: `@handler("name")` adds a function, a task names it."""
+"""The registry of handlers: `@handler` adds a function, a task names it."""
 
 from __future__ import annotations
 
+import functools
 import inspect
-import typing
 from collections.abc import Callable, Iterable, Iterator, KeysView, Mapping
-from typing import Any, Literal, TypeVar
-
-import msgspec
+from typing import Any, Literal, TypeVar, overload
 
 from penstock.definition.handler_configs import ConfigCheck, ConfigFault
 from penstock.definition.model import BUILT_IN_HANDLERS, HANDLER_ALIASES, HandlerDefaults, Retry
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import SettingsError, Terminal
-from penstock.worker.config_types import config_type_faults, is_config_type
+from penstock.spelling import near_miss
+from penstock.worker.config_types import ConfigFields, config_type_faults, convert, is_config_type
+from penstock.worker.context import Context
+from penstock.worker.signature import callee, hints_of, key_fields, read_signature
 
 RunsIn = Literal["loop", "thread", "process"]
 BUILT_IN_MODULES = "penstock.worker.handlers."
 INPUTLESS = frozenset({"noop", "sleep", "fail", "echo", "call_external_service", "llm_service"})
 """Built-in handlers that take a context and never look at the outputs of their node's parents."""
+OPTIONS = ("name", "retry", "timeout_seconds", "queue", "runs_in", "registry")
+NEAR_MISSES = {
+    "timeout": "timeout_seconds",
+    "retries": "retry",
+    "max_retries": "retry",
+    "max_attempts": "retry",
+    "retry_policy": "retry",
+    "process": "runs_in",
+}
+"""Other names for options of a handler."""
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -38,17 +49,14 @@ class Handler:
         self.name = name
         self.function = function
         self.defaults = HandlerDefaults(retry, timeout_seconds, queue)
-        call = function if inspect.isroutine(function) else type(function).__call__
-        is_async = inspect.iscoroutinefunction(call)
+        self._signature = read_signature(name, function)
+        is_async = inspect.iscoroutinefunction(callee(function))
         if runs_in == "process" and is_async:
             raise SettingsError(
                 f"the handler {name!r} is async, "
                 "and async handlers run on the loop, not in a process"
             )
         self.runs_in: RunsIn = "loop" if is_async else runs_in or "thread"
-        self._takes = _count_positional(function)
-        self._config_type: Any = None
-        self._prepared = False
         self.checked_as: Handler = self
         """The handler whose config its nodes have: another one if this stands in for that."""
 
@@ -58,63 +66,69 @@ class Handler:
 
         Then they are fetched, however large they are.
         """
-        return self._takes > 1 and not (self.is_built_in and self.name in INPUTLESS)
+        is_blind = self.is_built_in and self.name in INPUTLESS
+        return self._signature.takes_context and not is_blind
 
     @property
     def is_built_in(self) -> bool:
         return str(getattr(self.function, "__module__", "")).startswith(BUILT_IN_MODULES)
 
-    @property
+    @functools.cached_property
+    def config_keys(self) -> ConfigFields | None:
+        """The keys of the config that are parameters of the function."""
+        keys = self._signature.keys
+        if keys is None:
+            return None
+        owner = f"{getattr(self.function, '__name__', self.name)}()"
+        fields = key_fields(self.function, keys)
+        return ConfigFields(owner, fields, "parameter", self._signature.is_open)
+
+    @functools.cached_property
     def config_type(self) -> Any:
-        """The type that the config is read into; None for plain dictionaries."""
-        if not self._prepared:
-            self._config_type = _config_type(self.function)
-            self._prepared = True
-        return self._config_type if self._takes else None
+        """The type that the whole config is read into; None for plain dictionaries."""
+        return _config_type(self.function) if self._signature.takes_config else None
 
     def config_faults(self, config: Mapping[str, Any]) -> Iterable[ConfigFault]:
         """What of a config, as it stands in a document, doesn't fit this handler."""
-        wanted = self.checked_as.config_type
+        checked = self.checked_as
+        if checked.config_keys is not None:
+            return checked.config_keys.faults(config)
+        wanted = checked.config_type
         return () if wanted is None else config_type_faults(wanted, config)
 
-    def arguments(self, config: Any, context: Any) -> tuple[Any, ...]:
-        """The handler's arguments.
-
-        As many of (config, context) as it takes, config in its own type.
-        """
-        if self.config_type is not None:
+    def prepare(self, config: Any, context: Context) -> Callable[[], Any]:
+        """A call of the function, with the config as it wants it. Raises `Terminal`."""
+        signature = self._signature
+        named: dict[str, Any] = {}
+        if self.config_keys is not None:
+            try:
+                named = self.config_keys.converted(config, lenient=context.lenient_config)
+            except ValueError as error:
+                raise Terminal(str(error), category=ErrorCategory.CONFIG) from None
+        elif self.config_type is not None:
             config = _convert(config, self.config_type)
-        return (config, context)[: self._takes]
 
-
-def _count_positional(function: Callable[..., Any]) -> int:
-    """How many of (config, context) a handler takes."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(parameter.kind is parameter.VAR_POSITIONAL for parameter in parameters):
-        return 2
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return min(2, sum(parameter.kind in kinds for parameter in parameters))
+        given = {"config": config, "context": context}
+        named.update((name, given[what]) for name, what in signature.by_name)
+        return functools.partial(
+            self.function, *[given[what] for what in signature.by_position], **named
+        )
 
 
 def _config_type(function: Callable[..., Any]) -> Any:
-    """The type that the config is read into; None for plain dictionaries."""
-    target = function if inspect.isroutine(function) else type(function).__call__
-    names = [name for name in inspect.signature(function).parameters if name != "self"]
-    try:
-        hints = typing.get_type_hints(target)
-    except (NameError, TypeError):
-        return None  # a type that only exists for the type checker
-
-    hint = hints.get(names[0]) if names else None
-    return hint if is_config_type(hint) else None
+    """The type that the whole config is read into; None for plain dictionaries."""
+    hints = hints_of(function)
+    for name in inspect.signature(function).parameters:
+        hint = hints.get(name)
+        if hint is not Context and is_config_type(hint):
+            return hint
+    return None
 
 
 def _convert(config: Any, wanted: Any) -> Any:
     try:
-        if hasattr(wanted, "model_validate"):
-            return wanted.model_validate(config)
-        return msgspec.convert(config, wanted)
-    except ValueError as error:  # msgspec's and pydantic's errors both are
+        return convert(config, wanted)
+    except ValueError as error:
         raise Terminal(
             f"the config doesn't fit {wanted.__name__}: {error}", category=ErrorCategory.CONFIG
         ) from None
@@ -127,10 +141,20 @@ class Registry:
         self._handlers: dict[str, Handler] = {handler.name: handler for handler in handlers}
 
     def add(self, handler: Handler) -> None:
-        """Register a handler under its name."""
+        """Register a handler under its name.
+
+        Raises `SettingsError` if another function has the name. The same function of a module that
+        is imported again, or of a cell that is run again, takes the place of the first.
+        """
         if handler.name in BUILT_IN_HANDLERS or handler.name in HANDLER_ALIASES:
             raise SettingsError(
                 f"{handler.name!r} is the name of a built-in handler; choose another"
+            )
+        earlier = self._handlers.get(handler.name)
+        if earlier is not None and not _is_same(earlier.function, handler.function):
+            raise SettingsError(
+                f"the handler {handler.name!r} is {_location(earlier.function)} already, and"
+                f" {_location(handler.function)} can't take its name; choose another"
             )
         self.put(handler)
 
@@ -167,26 +191,67 @@ registered = Registry()
 """What `@handler` fills: the handlers of the modules that this process has imported."""
 
 
-def handler(  # noqa: PLR0913
-    name: str,
+def _is_same(earlier: Callable[..., Any], function: Callable[..., Any]) -> bool:
+    """Whether two functions stand at the same place of the same module or file."""
+    if earlier is function:
+        return True
+    return _identities(earlier) & _identities(function) != set()
+
+
+def _identities(function: Callable[..., Any]) -> set[tuple[str, str]]:
+    name = getattr(function, "__qualname__", "")
+    if not name:
+        return set()
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    places = {getattr(function, "__module__", ""), getattr(code, "co_filename", "")}
+    return {(place, name) for place in places if place}
+
+
+def _location(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__qualname__", repr(function))
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return f"{getattr(function, '__module__', '')}.{name}"
+    return f"{name} ({code.co_filename}:{code.co_firstlineno})"
+
+
+@overload
+def handler(function: Function, /) -> Function: ...
+@overload
+def handler(
+    name: str | None = None,
     *,
     retry: Retry | None = None,
     timeout_seconds: float | None = None,
     queue: str | None = None,
     runs_in: RunsIn | None = None,
     registry: Registry | None = None,
-) -> Callable[[Function], Function]:
+) -> Callable[[Function], Function]: ...
+def handler(  # noqa: PLR0913 -- the options of a handler
+    name: Any = None,
+    *,
+    retry: Retry | None = None,
+    timeout_seconds: float | None = None,
+    queue: str | None = None,
+    runs_in: RunsIn | None = None,
+    registry: Registry | None = None,
+    **unknown: Any,
+) -> Any:
     """Make a function a handler.
 
-    It takes `(config, ctx)`, or fewer; it returns any JSON, or raises.
+    It takes `(config, ctx)`, or fewer; or the keys of its config by their names, with their types:
+    `(url: str, width: int = 100)`. It returns any JSON, or raises. Without a name, as in
+    `@penstock.handler`, the handler has the function's.
 
     `runs_in="process"` gives it a process of its own: for heavy computation, and for code that may
     crash.
     """
+    _refuse_unknown(unknown)
 
     def register(function: Function) -> Function:
+        handler_name = name if isinstance(name, str) else _name_of(function)
         new = Handler(
-            name,
+            handler_name,
             function,
             retry=retry,
             timeout_seconds=timeout_seconds,
@@ -194,7 +259,21 @@ def handler(  # noqa: PLR0913
             runs_in=runs_in,
         )
         (registry or registered).add(new)
-        function.handler_name = name  # type: ignore[attr-defined]
+        function.handler_name = handler_name  # type: ignore[attr-defined]
         return function
 
-    return register
+    return register(name) if callable(name) else register
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__name__", "")
+    if not name.isidentifier():  # a lambda, or an object
+        raise SettingsError(f"{function!r} has no name of its own; name it: handler('name')")
+    return str(name)
+
+
+def _refuse_unknown(options: Mapping[str, Any]) -> None:
+    for option in options:
+        meant = near_miss(option, OPTIONS, NEAR_MISSES)
+        hint = f"; did you mean {meant}=…?" if meant else f"; it has {', '.join(OPTIONS)}"
+        raise TypeError(f"handler() has no option {option!r}{hint}")

@@ -1,4 +1,5 @@
 import createClient, { type Middleware } from 'openapi-fetch';
+import { PREFIX } from '../routing/prefix';
 import { noteReachable } from './connection';
 import { Problem, unreachable } from './problem';
 import type { paths } from './schema';
@@ -9,11 +10,14 @@ export function authorization(): Record<string, string> {
   return key ? { Authorization: `Bearer ${key}` } : {};
 }
 
-/** `fetch` that throws a `Problem` for every response that isn't a success. */
+/**
+ * `fetch` that throws a `Problem` for every response that isn't a success. A path is one of the
+ * service's own, without the prefix.
+ */
 export async function reach(input: Request | string, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(input, init);
+    response = await fetch(typeof input === 'string' ? PREFIX + input : input, init);
   } catch (error) {
     if (init?.signal?.aborted || (error instanceof DOMException && error.name === 'AbortError')) {
       throw error;
@@ -35,7 +39,7 @@ const withKey: Middleware = {
   },
 };
 
-export const client = createClient<paths>({ baseUrl: '', fetch: (request) => reach(request) });
+export const client = createClient<paths>({ baseUrl: PREFIX, fetch: (request) => reach(request) });
 client.use(withKey);
 
 /** The data of a response; `reach` has thrown everything that isn't a success. */

@@ -1441,6 +1441,8 @@ export interface components {
             queued_at?: string | null;
             started_at?: string | null;
             finished_at?: string | null;
+            /** @description Its failure fails nothing else. Left out if false. */
+            optional?: boolean;
         };
         /**
          * NodeAttempt
@@ -1470,12 +1472,13 @@ export interface components {
             queued_at?: string | null;
             started_at?: string | null;
             finished_at?: string | null;
+            /** @description Its failure fails nothing else. Left out if false. */
+            optional?: boolean;
             node_id: string;
             dependencies: string[];
             handler: string;
             condition: string | null;
             trigger_rule: string;
-            optional: boolean;
             queue: string;
             timeout_seconds: number;
             retry: components["schemas"]["Retry"];

@@ -4,7 +4,7 @@ import { memo, useSyncExternalStore } from 'react';
 import type { GraphNode } from '../api/calls';
 import { StateIcon } from '../components/StateIcon';
 import { reasonText } from '../reasonText';
-import { stateClass } from '../states';
+import { harmlessClass, stateClass } from '../states';
 import { BoxHandles } from './BoxHandles';
 import type { NodeStore } from './nodeStore';
 import { useMarks } from './useMarks';
@@ -17,6 +17,7 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
   if (!node) return null;
   const runReason = retry?.get(node.id);
   const classes = ['node-box', stateClass(node.state || 'plain')];
+  classes.push(harmlessClass(node));
   if (selected === node.id) classes.push('selected');
   if (critical.has(node.id)) classes.push('critical');
   if (retry) classes.push(runReason === null || runReason === undefined ? 'reused' : 'again');

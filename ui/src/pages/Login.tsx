@@ -5,6 +5,7 @@ import { messageOf, Problem } from '../api/problem';
 import { signedInAs, signIn } from '../api/session';
 import { Button } from '../components/Button';
 import { useTitle } from '../components/useTitle';
+import { BASE } from '../routing/navigation';
 
 export function Login() {
   useTitle('Sign in');
@@ -32,7 +33,7 @@ export function Login() {
   return (
     <main className="login">
       <form className="card" onSubmit={submit}>
-        <img src="/ui/icon.svg" alt="" width="44" height="44" />
+        <img src={`${BASE}/icon.svg`} alt="" width="44" height="44" />
         <h1>Sign in to Penstock</h1>
         <label>
           API key

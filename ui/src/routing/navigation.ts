@@ -1,7 +1,9 @@
 // The UI's state is in the address: the page, the filters, the node. So every view can be sent as a
 // link.
 
-export const BASE = '/ui';
+import { PREFIX } from './prefix';
+
+export const BASE = `${PREFIX}/ui`;
 const listeners = new Set<() => void>();
 window.addEventListener('popstate', notifyListeners);
 

@@ -14,6 +14,7 @@ import { useReachable } from '../api/useReachable';
 import { useSession } from '../api/useSession';
 import { PaletteButton } from '../palette/PaletteButton';
 import { Link } from '../routing/Link';
+import { BASE } from '../routing/navigation';
 import { paths } from '../routing/paths';
 import { usePath } from '../routing/usePath';
 import { SignedInKey } from './SignedInKey';
@@ -47,7 +48,7 @@ export function Shell({ children }: { children: ReactNode }) {
       </a>
       <nav className="side" aria-label="Sections">
         <Link to={paths.overview()} className="brand" aria-label="Penstock, overview">
-          <img src="/ui/icon.svg" alt="" width="26" height="26" />
+          <img src={`${BASE}/icon.svg`} alt="" width="26" height="26" />
           <span>Penstock</span>
         </Link>
         <PaletteButton />

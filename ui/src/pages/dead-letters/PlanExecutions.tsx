@@ -1,4 +1,5 @@
 import { Id } from '../../components/Id';
+import { BASE } from '../../routing/navigation';
 import { paths } from '../../routing/paths';
 import type { RetryPlan } from './retryPlans';
 import { counted } from './selection';
@@ -40,7 +41,7 @@ export function PlanExecutions({ plan }: { plan: RetryPlan }) {
 /** Opens in a new tab, so that the preview stays. */
 function ExecutionLinkInNewTab({ executionId }: { executionId: string }) {
   return (
-    <a href={`/ui${paths.execution(executionId)}`} target="_blank" rel="noreferrer">
+    <a href={BASE + paths.execution(executionId)} target="_blank" rel="noreferrer">
       <Id>{executionId}</Id>
     </a>
   );

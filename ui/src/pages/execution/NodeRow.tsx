@@ -1,6 +1,7 @@
 import type { GraphNode } from '../../api/calls';
 import { StateBadge } from '../../components/StateBadge';
 import { reasonText } from '../../reasonText';
+import { harmlessClass } from '../../states';
 import { durationText, secondsBetween } from '../../time';
 
 export function NodeRow({
@@ -13,10 +14,11 @@ export function NodeRow({
   onSelect: (nodeId: string) => void;
 }) {
   const took = secondsBetween(node.started_at, node.finished_at);
+  const classes = `node-row ${harmlessClass(node)}`;
   return (
     <button
       type="button"
-      className={chosen ? 'node-row chosen' : 'node-row'}
+      className={chosen ? `${classes} chosen` : classes}
       onClick={() => onSelect(node.id)}
     >
       <StateBadge state={node.state} />

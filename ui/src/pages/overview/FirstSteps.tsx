@@ -5,13 +5,14 @@ import { Card } from '../../components/Card';
 import { CopyButton } from '../../components/CopyButton';
 import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
+import { PREFIX, serviceAddress } from '../../routing/prefix';
 import { firstCommand } from './firstCommand';
 
 /** How to start the first execution. */
 export function FirstSteps() {
   const { me } = useSession();
   const mayStart = useMay('submit');
-  const command = firstCommand(location.origin, !(me?.open ?? true));
+  const command = firstCommand(serviceAddress(), !(me?.open ?? true));
   return (
     <Card className="overview-first">
       <Rocket size={30} aria-hidden="true" />
@@ -28,7 +29,7 @@ export function FirstSteps() {
           </div>
           <p className="faint">
             Or start a stored workflow with a form: <Link to={paths.workflows()}>Workflows</Link>.
-            The API is described at <a href="/docs">/docs</a>.
+            The API is described at <a href={`${PREFIX}/docs`}>{`${PREFIX}/docs`}</a>.
           </p>
         </>
       ) : (

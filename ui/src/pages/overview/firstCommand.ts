@@ -14,8 +14,8 @@ const FIRST = {
 };
 
 /** One line for a shell that stores a first workflow and starts it. */
-export function firstCommand(origin: string, needsKey: boolean): string {
+export function firstCommand(service: string, needsKey: boolean): string {
   const key = needsKey ? ' -H "Authorization: Bearer $PENSTOCK_KEY"' : '';
   const body = JSON.stringify({ definition: FIRST, input: { name: 'Ada' } });
-  return `curl -X POST ${origin}/api/v1/executions -H 'Content-Type: application/json'${key} -d '${body}'`;
+  return `curl -X POST ${service}/api/v1/executions -H 'Content-Type: application/json'${key} -d '${body}'`;
 }

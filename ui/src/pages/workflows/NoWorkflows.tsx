@@ -3,6 +3,7 @@ import { CopyButton } from '../../components/CopyButton';
 import { Empty } from '../../components/Empty';
 import { Link } from '../../routing/Link';
 import { paths } from '../../routing/paths';
+import { serviceAddress } from '../../routing/prefix';
 
 const DOCUMENT = JSON.stringify({
   name: 'hello',
@@ -11,8 +12,8 @@ const DOCUMENT = JSON.stringify({
 
 /** How to store the first workflow, with the address of this service. */
 export function NoWorkflows() {
-  const curl = `curl ${location.origin}/api/v1/workflows -H 'Content-Type: application/json' -d '${DOCUMENT}'`;
-  const command = `penstock submit workflow.json --input '{"name": "Ada"}' --url ${location.origin}`;
+  const curl = `curl ${serviceAddress()}/api/v1/workflows -H 'Content-Type: application/json' -d '${DOCUMENT}'`;
+  const command = `penstock submit workflow.json --input '{"name": "Ada"}' --url ${serviceAddress()}`;
   return (
     <Empty title="No workflow has been stored yet" icon={Boxes}>
       <div className="wf-how">
