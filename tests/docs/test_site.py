@@ -96,8 +96,10 @@ def test_old_addresses_still_work(site: Path):
 
 def test_the_python_page_has_every_public_name(site: Path):
     text = (site / "python/index.html").read_text(encoding="utf-8")
-    for name in [*penstock.__all__, "testing.run"]:
+    for name in [*penstock.__all__, "testing.run", "testing.arun"]:
         assert re.search(rf'id="penstock\.[\w.]*\b{re.escape(name)}"', text), name
+    for call in ("start", "executions", "retry_dead_letters", "health"):  # some are inherited
+        assert f'id="penstock.Engine.{call}"' in text, call
     named = re.findall(r"^::: penstock\.(\w+)$", (DOCS / "python.md").read_text(), re.MULTILINE)
     assert named == penstock.__all__
 
@@ -111,7 +113,8 @@ def public_members(name: str) -> list[tuple[str, Any]]:
     thing = getattr(penstock, name)
     members = [(name, thing)]
     if inspect.isclass(thing):
-        for member, value in vars(thing).items():
+        ours = [kind for kind in thing.__mro__ if kind.__module__.startswith("penstock.")]
+        for member, value in (item for kind in ours for item in vars(kind).items()):
             if isinstance(value, (classmethod, staticmethod)):
                 value = value.__func__  # noqa: PLW2901 -- what it wraps
             is_documented = inspect.isroutine(value) or isinstance(value, property)
@@ -128,7 +131,7 @@ def test_every_public_name_has_a_docstring(name: str):
 
 
 def test_names_for_tests_have_docstrings():
-    for value in (testing.run, testing.Run, testing.Call):
+    for value in (testing.run, testing.arun, testing.Run, testing.Call):
         assert value.__doc__, value
 
 

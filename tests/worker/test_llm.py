@@ -17,7 +17,7 @@ ASK = {"prompt": "Hello", "model": "m1"}
 PERSON = {
     "type": "object",
     "required": ["age"],
-    "properties": {"age": {"type": "integer", "maximum": 150}},
+    "properties": {"age": {"type": "integer", "maximum": 150}, "name": {"type": "string"}},
 }
 
 
@@ -276,6 +276,13 @@ class TestResponseSchema:
             (
                 "{}",
                 'the reply doesn\'t fit response_schema: "age" is a required property',
+            ),
+            (
+                '{"age": "old", "name": 7}',
+                (
+                    'the reply doesn\'t fit response_schema: age: "old" is not of type "integer"; '
+                    'name: 7 is not of type "string"'
+                ),
             ),
             (
                 '{"age": 200}',

@@ -12,10 +12,12 @@ from typing import Any
 
 import msgspec
 
-from penstock.definition.schema import cheap_schema, schema_problems
+from penstock.definition.schema import cheap_schema, lines_of, schema_problems
 from penstock.worker.handlers.http_exchange import Response
 
 EXCERPT_CHARACTERS = 2000
+PROBLEMS_SHOWN = 5
+"""The model is told several at once: it may have only one more try."""
 USAGE_DEPTH_MAX = 3
 CUT_OFF = "length"
 """The finish reason of a reply that reached the limit on its length."""
@@ -203,9 +205,9 @@ def checked(text: str, schema: bytes | None, subject: str, schema_name: str) -> 
     except (msgspec.MsgspecError, RecursionError) as error:
         raise WrongReply(f"{subject} isn't JSON: {error}") from None
     if schema is not None:
-        for problem in schema_problems(msgspec.json.decode(schema), value):
-            where = f"{problem.path}: " if problem.path else ""
-            raise WrongReply(f"{subject} doesn't fit {schema_name}: {where}{problem.message}")
+        lines = lines_of(schema_problems(msgspec.json.decode(schema), value)[:PROBLEMS_SHOWN])
+        if lines:
+            raise WrongReply(f"{subject} doesn't fit {schema_name}: {'; '.join(lines)}")
     return value
 
 
