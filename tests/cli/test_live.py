@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from penstock.cli import live
 from penstock.cli.ending import FailedNode
 from penstock.cli.live import LiveScreen
 from penstock.cli.progress import Progress, choose_rows
@@ -103,15 +104,13 @@ def test_an_optional_node_that_failed_is_dim_and_makes_nothing_red():
     tale.runs(0.1, "extra", "main")
     tale.happens(0.2, "extra", "FAILED", 1, "handler")
     tale.progress.learn("extra", failed("no luck", None))
-    screen = LiveScreen(clock=lambda: START)
-    extra = tale.progress.rows["extra"]
-    cells = screen._cells(extra, START + 1)
-    assert {cells[name].style for name in ("state", "node", "note")} == {"dim"}
-    assert cells["note"].plain == "optional: no luck"
+    cells = live._cells(tale.progress.rows["extra"], START + 1)
+    assert {cells[name][1] for name in ("state", "node", "note")} == {"dim"}
+    assert cells["note"][0] == "optional: no luck"
     assert not tale.progress.has_failures
     tale.happens(0.3, "main", "FAILED", 1, "handler")
     assert tale.progress.has_failures
-    assert screen._cells(tale.progress.rows["main"], START + 1)["state"].style == "bold red"
+    assert live._cells(tale.progress.rows["main"], START + 1)["state"][1] == "bold red"
 
 
 def test_80_columns(story: Story):
