@@ -32,7 +32,7 @@ READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
     TaskQueue: ("claimed", "live_log", "workers", "depths", "offers", "backlog"),
     BlobStore: ("get",),
-    HotTier: ("server_id", "built", "outbox", "changes"),
+    HotTier: ("server_id", "built", "outbox", "changes", "tails"),
     ColdTier: ("unfinished",),
     cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
     cold.Executions: (
@@ -115,6 +115,7 @@ IN_A_REBUILD = {
 BY_NO_ROLE = (
     "BlobStore.delete",
     "ColdTier.put_version_back",
+    "HotTier.forget_copies",
     "TaskQueue.give_back",
     "TaskQueue.recall",
     "AuditLog.forget_audit",
@@ -124,9 +125,9 @@ BY_NO_ROLE = (
 PostgreSQL's blobs go with the rows that name them, in `purge`; only the embedded engine deletes
 files.
 
-A version is put back only after PostgreSQL was put back to an older copy, and tasks are given back
-or recalled only where their handler is gone, which these tests don't do. The audit log is shortened
-once an hour.
+A version is put back and copies are forgotten only after PostgreSQL was put back to an older copy,
+and tasks are given back or recalled only where their handler is gone, which these tests don't do.
+The audit log is shortened once an hour.
 """
 
 

@@ -35,25 +35,27 @@ WHERE executions.id = copy.id AND executions.phase <> 'ended'
 -- begins where a segment ends, and if fewer changes are stored than there are with it.
 -- Segments are looked up for each row, by the limit: the planner might read the whole table otherwise.
 WITH new AS (
-  SELECT n, copy.generation, copy.first, copy.until, copy.changes
+  SELECT n, copy.generation, copy.first, copy.until, copy.changes, last.until AS stored_until
   FROM unnest(%b::text[], %b::int4[], %b::int8[], %b::int4[], %b::int4[], %b::bytea[])
     AS copy (id, generation, revision, first, until, changes)
   JOIN executions ON executions.id = copy.id AND executions.generation = copy.generation
     AND executions.revision = copy.revision
   LEFT JOIN LATERAL (
     SELECT until FROM segments
-    WHERE segments.n = executions.n AND segments.generation = copy.generation AND segments.first < copy.first
+    WHERE copy.first > 0
+      AND segments.n = executions.n AND segments.generation = copy.generation AND segments.first < copy.first
     ORDER BY first DESC LIMIT 1
   ) AS before ON true
   LEFT JOIN LATERAL (
-    SELECT until FROM segments
-    WHERE segments.n = executions.n AND segments.generation = copy.generation
-    ORDER BY first DESC LIMIT 1
+    SELECT generation, until FROM segments WHERE segments.n = executions.n
+    ORDER BY generation DESC, first DESC LIMIT 1
   ) AS last ON true
-  WHERE copy.first = coalesce(before.until, 0) AND copy.until > coalesce(last.until, 0)
+  WHERE copy.first = coalesce(before.until, 0)
+    AND copy.until > CASE WHEN last.generation = copy.generation THEN last.until ELSE 0 END
 ), replaced AS (
   DELETE FROM segments USING new
-  WHERE segments.n = new.n AND (segments.generation < new.generation OR segments.first > new.first)
+  WHERE new.stored_until IS NOT NULL AND segments.n = new.n
+    AND (segments.generation < new.generation OR segments.first > new.first)
 )
 INSERT INTO segments (n, generation, first, until, changes)
 SELECT n, generation, first, until, changes FROM new
