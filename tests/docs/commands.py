@@ -16,7 +16,7 @@ from shutil import copytree, which
 from tests.docs.installed import Installed
 from tests.docs.pages import ROOT, Block, files_before
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 100
 ANYTHING = "…"
 """A line of its own on a page: lines that aren't shown."""
 EXIT_CODE = "echo $?"
