@@ -162,6 +162,9 @@ def test_json_is_one_object_whatever_handlers_print(tmp_path):
         "started_at",
         "finished_at",
         "nodes",
+        "priority",
+        "retry_of",
+        "retried_as",
     ]
     assert execution["state"] == execution["nodes"]["a"]["state"] == "COMPLETED"
     assert execution["output"] == {"a": {"said": True}}
