@@ -191,8 +191,10 @@ def test_up_starts_the_roles_on_a_shared_store_and_no_servers(tmp_path):
             tmp_path / ".penstock/env"
         ).read_text() == f"PENSTOCK_STORE='{env['PENSTOCK_STORE']}'\n"
         assert {path.name for path in (tmp_path / ".penstock").iterdir()} == {
+            ".gitignore",
             "env",
             "logs",
+            "up.json",
             "up.lock",
         }
         assert up.terminate() == 0

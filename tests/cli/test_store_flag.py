@@ -70,13 +70,13 @@ READS = [
 def test_a_file_in_use_says_what_its_server_says(desk: Desk):
     desk.failed()
     for command in READS:
-        asked = desk(*command)
-        read = desk(*command, *STORE)
-        assert asked.stdout, command
-        assert (read.returncode, read.stdout, read.stderr) == (
-            asked.returncode,
-            asked.stdout,
-            asked.stderr,
+        from_server = desk(*command)
+        from_file = desk(*command, *STORE)
+        assert from_server.stdout, command
+        assert (from_file.returncode, from_file.stdout, from_file.stderr) == (
+            from_server.returncode,
+            from_server.stdout,
+            from_server.stderr,
         )
 
 

@@ -57,9 +57,9 @@ def test_problems_have_file_line_and_column(
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(InvalidWorkflow) as raised:
         penstock.load(name)
-    shown = str(raised.value).splitlines()
-    assert len(shown) == len(lines)
-    for line, beginning in zip(shown, lines, strict=True):
+    text_lines = str(raised.value).splitlines()
+    assert len(text_lines) == len(lines)
+    for line, beginning in zip(text_lines, lines, strict=True):
         assert line.startswith(beginning)
     assert raised.value.file == name
     assert all(isinstance(problem.line, int) for problem in raised.value.problems)

@@ -170,8 +170,8 @@ def _report_usage_error(error: click.ClickException) -> int:
     if isinstance(error, click.NoSuchOption):
         message = no_such_option(error)
     is_group = context is not None and isinstance(context.command, click.Group)
-    shown = "commands" if is_group else "arguments and options"
-    say(path, message, f"'{path} --help' shows the {shown}.")
+    subject = "commands" if is_group else "arguments and options"
+    say(path, message, f"'{path} --help' shows the {subject}.")
     return BAD_INPUT
 
 

@@ -42,9 +42,10 @@ def put(file: str, *, strict: bool, allow_unknown_handlers: bool, **options: Any
     from penstock.cli import reading
     from penstock.cli.safe_text import one_line
     from penstock.config import Settings
+    from penstock.runtime.document_files import document_limits
     from penstock.views.workflows import StoredWorkflow
 
-    document, source = reading.read_object(file, reading.document_limits(Settings.load()))
+    document, source = reading.read_object(file, document_limits(Settings.load()))
 
     async def store(client: Client) -> dict[str, Any]:
         return await client.put_workflow(

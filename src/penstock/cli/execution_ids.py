@@ -109,12 +109,12 @@ def _listed(prefix: str, candidates: list[ListedExecution]) -> str:
     from penstock.cli.remote import short_time
     from penstock.cli.safe_text import one_line
 
-    shown = candidates[:CANDIDATES_SHOWN]
+    newest = candidates[:CANDIDATES_SHOWN]
     lines = [
         f"  {execution.execution_id}  {one_line(execution.workflow, 60)}@{execution.version}"
         f"  {execution.state}  {short_time(execution.created_at)}"
-        for execution in shown
+        for execution in newest
     ]
-    if len(candidates) > len(shown):
+    if len(candidates) > len(newest):
         lines.append("  and more")
     return "\n".join([f"several executions have ids that begin with {prefix!r}:", *lines])

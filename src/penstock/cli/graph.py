@@ -38,8 +38,9 @@ def graph(file: str, form: str, **options: Any) -> None:
     from penstock.cli import diagrams, reading
     from penstock.config import Settings
     from penstock.definition.handler_configs import ConfigRules
+    from penstock.runtime.document_files import document_limits
 
-    limits = reading.document_limits(Settings.load())
+    limits = document_limits(Settings.load())
     document, source = reading.read_file(file, limits)
     compiled = reading.compile_file(
         source,

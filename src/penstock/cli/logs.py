@@ -56,7 +56,7 @@ def logs(execution_id: str, node_id: str | None, **options: Any) -> None:
         handle = await find_execution(client, execution_id)
         printer = LogPrinter(has_names=node_id is None, as_json=options["as_json"])
         if options["follow"]:
-            if options["store"] is None:
+            if options["read_store"] is None:
                 client.retry_seconds = WAIT_SECONDS
             await LogFollower(handle, node_id, printer).run()
             return

@@ -21,9 +21,6 @@ from penstock.definition.plan import Compiled, Plan, compile_document
 from penstock.definition.problems import Problem
 from penstock.definition.schema import schema_errors
 from penstock.errors import InvalidWorkflow, PenstockError, SettingsError
-from penstock.runtime.document_files import config_rules, document_limits
-
-__all__ = ["config_rules", "document_limits"]
 
 STDIN = "-"
 PYTHON = "python"
@@ -72,6 +69,10 @@ def read_source(file: str, limits: Limits) -> Source:
     """Read a file; raises `InvalidWorkflow` if it can't be read."""
     if python_flow(file) is not None:
         return Source(file, b"", PYTHON)
+    return _read_text(file, limits)
+
+
+def _read_text(file: str, limits: Limits) -> Source:
     data = read_bytes(file, limits.max_bytes)
     return Source(file, data, _form_of_text(data) if file == STDIN else form_of(file))
 
@@ -86,19 +87,18 @@ def parse_source(source: Source, limits: Limits) -> Any:
         document = read_python_flow(flow)
         check_values(document, limits)
         return document
+    return _parse_text(source, limits)
+
+
+def _parse_text(source: Source, limits: Limits) -> Any:
     try:
         return parse(source.data, form=source.form, limits=limits)
     except InvalidWorkflow as error:
         raise InvalidWorkflow(source.located(error.problems)) from None
 
 
-def read_document(file: str, limits: Limits) -> Any:
-    """Read a document; raises `InvalidWorkflow` if it can't be read, or isn't JSON or YAML."""
-    return parse_source(read_source(file, limits), limits)
-
-
 def read_file(file: str, limits: Limits) -> tuple[Any, Source]:
-    """Read a document as `read_document` does, with the file's name in the error.
+    """Read a document; an error has the file's name.
 
     `flow.py:flow` is a workflow in Python.
     """
@@ -169,7 +169,7 @@ def read_input(text: str | None, limits: Limits) -> dict[str, Any]:
     try:
         if text.startswith("@"):
             source = f"--input {text}"
-            value = read_document(text[1:], limits)
+            value = _parse_text(_read_text(text[1:], limits), limits)
         else:
             value = parse(text, limits=limits)
     except InvalidWorkflow as error:

@@ -43,7 +43,7 @@ class Reloader:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
 
-        is_told = False
+        is_waiting = False
         changes = watch(
             *self._folders,
             watch_filter=self._is_source,
@@ -59,10 +59,10 @@ class Reloader:
                     break
                 _say(f"{_names(changed)} changed; restarting")
                 self._child = self._start_child()
-                is_told = False
-            elif self._child.poll() is not None and not is_told:
+                is_waiting = False
+            elif self._child.poll() is not None and not is_waiting:
                 _say("waiting for a change…")
-                is_told = True
+                is_waiting = True
         code = self._child.wait()
         return code if code >= 0 else 128 - code
 
@@ -120,8 +120,8 @@ def folders_of(handlers: Iterable[str]) -> list[Path]:
 
 def _names(changed: Iterable[tuple[Change, str]]) -> str:
     names = sorted({Path(path).name for _, path in changed})
-    others = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"{names[0]}{others}"
+    rest = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return f"{names[0]}{rest}"
 
 
 def _say(line: str) -> None:

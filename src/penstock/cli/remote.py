@@ -52,6 +52,7 @@ def reading_options(command: Command) -> Command:
     """Add the options of a command that only looks: at a server, or at the file of a store."""
     option = click.option(
         "--store",
+        "read_store",  # other commands have a --store that means something else
         metavar="URL",
         help="Read sqlite:///FILE instead of asking a server, also while it is in use.",
     )
@@ -65,8 +66,8 @@ def ask(
 
     With `--store`, it is called with a reader of the store, which has the same calls.
     """
-    if options.get("store") is not None:
-        return _ask_store(options["store"], work)
+    if options.get("read_store") is not None:
+        return _ask_store(options["read_store"], work)
     from penstock.client import Client
 
     async def asking() -> Answer:

@@ -153,6 +153,7 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
     from penstock.cli import reading
     from penstock.cli.session import Request
     from penstock.config import Settings
+    from penstock.runtime.document_files import config_rules, document_limits
     from penstock.worker.registry import registered
 
     flags = {
@@ -162,7 +163,7 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
         "handlers": options["handlers"] or None,
     }
     settings = Settings.load(flags)
-    limits = reading.document_limits(settings)
+    limits = document_limits(settings)
     if file == reading.STDIN and options["given"] == "@-":
         raise reading.Refused(
             "standard input can't be the document and --input at once; put one of them in a file"
@@ -179,7 +180,7 @@ def _request(file: str, timeout: float | None, options: dict[str, Any]) -> Reque
         handlers=registered.defaults(),
         strict=options["strict"],
         limits=limits,
-        config_rules=reading.config_rules(settings),
+        config_rules=config_rules(settings),
         checked=True,
     )
     reading.check_input(compiled.plan, execution_input)

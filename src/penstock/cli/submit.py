@@ -60,8 +60,9 @@ def submit(workflow: str, **options: Any) -> int:
     from penstock.cli import reading
     from penstock.cli.python_flows import is_importable, python_flow
     from penstock.config import Settings
+    from penstock.runtime.document_files import document_limits
 
-    limits = reading.document_limits(Settings.load())
+    limits = document_limits(Settings.load())
     path = Path(workflow)
     flow = python_flow(workflow)
     is_python = flow is not None and is_importable(flow)

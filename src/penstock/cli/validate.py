@@ -45,6 +45,7 @@ def validate(
     from penstock.cli import reading
     from penstock.cli.streams import captured
     from penstock.config import Settings
+    from penstock.runtime.document_files import document_limits
 
     settings = Settings.load({"handlers": handlers or None})
     with captured(sys.stderr.write):
@@ -53,7 +54,7 @@ def validate(
     checks = {
         "allow_unknown_handlers": options["allow_unknown_handlers"],
         "strict": options["strict"],
-        "limits": reading.document_limits(settings),
+        "limits": document_limits(settings),
     }
     findings = [_check(file, settings, checks) for file in files]
     if as_json:
@@ -70,6 +71,7 @@ def _check(file: str, settings: Settings, options: dict[str, Any]) -> dict[str, 
     from penstock.cli import reading
     from penstock.definition.plan import compile_document
     from penstock.errors import InvalidWorkflow
+    from penstock.runtime.document_files import config_rules
     from penstock.worker.registry import registered
 
     finding: dict[str, Any] = {
@@ -87,7 +89,7 @@ def _check(file: str, settings: Settings, options: dict[str, Any]) -> dict[str, 
             document,
             checked=True,
             handlers=registered.defaults(),
-            config_rules=reading.config_rules(settings),
+            config_rules=config_rules(settings),
             **options,
         )
     except InvalidWorkflow as error:
