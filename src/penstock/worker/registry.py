@@ -108,11 +108,10 @@ class Handler:
         elif self.config_type is not None:
             config = _convert(config, self.config_type)
 
-        given = {"config": config, "context": context}
-        named.update((name, given[what]) for name, what in signature.by_name)
-        return functools.partial(
-            self.function, *[given[what] for what in signature.by_position], **named
-        )
+        values = {"config": config, "context": context}
+        named.update((name, values[what]) for name, what in signature.by_name)
+        by_position = [values[what] for what in signature.by_position]
+        return functools.partial(self.function, *by_position, **named)
 
 
 def _config_type(function: Callable[..., Any]) -> Any:
