@@ -183,10 +183,10 @@ def test_several_processes_with_a_service_that_owns_the_file(folder: Path) -> No
             page = folder / "with_service.py"
             page.write_text(page.read_text().replace("http://127.0.0.1:8000", address))
             with (
-                uvicorn(folder, "with_service:app") as one,
-                uvicorn(folder, page.stem + ":app") as two,
+                uvicorn(folder, "with_service:app") as first_url,
+                uvicorn(folder, page.stem + ":app") as second_url,
             ):
-                answers = [call("POST", f"{url}/signups/Ada") for url in (one, two)]
+                answers = [call("POST", f"{url}/signups/Ada") for url in (first_url, second_url)]
                 assert answers[0].status == 202, answers[0].text
                 assert answers[0].json == answers[1].json
                 results = f"{address}/api/v1/executions/{answers[0].json['id']}/results"

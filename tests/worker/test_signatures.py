@@ -327,9 +327,9 @@ def test_a_name_that_another_function_has_is_refused() -> None:
     penstock.handler("pay", registry=registry)(whole)
     penstock.handler("made", registry=registry)(make(1))
     penstock.handler("made", registry=registry)(make(2))
-    made = registry.get("made")
-    assert made is not None
-    assert made.prepare({}, CTX)() == 2
+    newest = registry.get("made")
+    assert newest is not None
+    assert newest.prepare({}, CTX)() == 2
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -15,7 +14,7 @@ from penstock.definition.builder import Workflow
 from penstock.definition.model import HandlerDefaults
 from penstock.definition.plan import Plan
 from penstock.engine.commands import Commands, ExecutionRecord
-from penstock.errors import NotOpen
+from penstock.errors import NotOpen, StoreError
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import Ended
 from penstock.runtime.background import engine_services, run_all
@@ -35,6 +34,7 @@ from penstock.stores.plan_cache import PlanCache
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.outcomes import OutcomeLog
+from penstock.views.executions import Execution
 from penstock.views.result import Result
 from penstock.views.starts import started_view
 from penstock.views.values import plain_json
@@ -242,14 +242,23 @@ class Engine(EngineCalls):
             return self._handle(submitted.record)
 
         execution_id = submitted.execution_id
+        try:
+            view = await self._view_after(submitted, wait)
+        except StoreError:
+            if submitted.record is None or submitted.replayed:
+                raise
+            return self._handle(submitted.record)  # it was accepted, though it can't be read now
+        return ExecutionHandle(self, execution_id, lambda: plain_json(view))
+
+    async def _view_after(self, submitted: Submitted, wait: float | None) -> Execution:
+        """The view of an execution when it has ended, or after so many seconds."""
+        executions = self.service.executions
+        execution_id = submitted.execution_id
         ended = None
         if wait:
-            known = execution_id in self.service.submissions.unfinished
-            ended = await self.service.executions.end(execution_id, wait, known=known)
-        view = await self.service.executions.view(
-            execution_id, ended, newest=not submitted.replayed
-        )
-        return ExecutionHandle(self, execution_id, lambda: plain_json(view))
+            is_unfinished = execution_id in self.service.submissions.unfinished
+            ended = await executions.end(execution_id, wait, known=is_unfinished)
+        return await executions.view(execution_id, ended, newest=not submitted.replayed)
 
     @counted
     async def _submit(self, start_request: StartRequest) -> Submitted:
@@ -257,8 +266,7 @@ class Engine(EngineCalls):
 
     def _handle(self, record: ExecutionRecord) -> ExecutionHandle:
         """The handle of an execution that was started just now."""
-        view = functools.partial(started_view, record)
-        return ExecutionHandle(self, record.execution_id, lambda: plain_json(view()))
+        return ExecutionHandle(self, record.execution_id, lambda: plain_json(started_view(record)))
 
     @while_open
     @counted

@@ -102,13 +102,13 @@ def _plain(value: Any, path: str) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         raise _NotJson(f"bytes at {path}: decode them to text, or encode them as Base64")
     try:
-        known = _default(value)
+        plainer = _default(value)
     except TypeError as error:
         kind = type(value).__name__
         if str(error) == f"{kind} isn't JSON":
             raise _NotJson(f"{kind} at {path}") from None
         raise _NotJson(f"{kind} at {path}: {error}") from None
-    return _plain(known, path)
+    return _plain(plainer, path)
 
 
 def _key(key: Any, path: str) -> str | int | float | bool | None:

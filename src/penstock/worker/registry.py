@@ -14,7 +14,7 @@ from penstock.errors import SettingsError, Terminal
 from penstock.spelling import near_miss
 from penstock.worker.config_types import ConfigFields, config_type_faults, convert, is_config_type
 from penstock.worker.context import Context
-from penstock.worker.signature import callee, hints_of, key_fields, read_signature
+from penstock.worker.signature import USUAL, callee, hints_of, key_fields, read_signature
 
 RunsIn = Literal["loop", "thread", "process"]
 BUILT_IN_MODULES = "penstock.worker.handlers."
@@ -108,11 +108,12 @@ class Handler:
         elif self.config_type is not None:
             config = _convert(config, self.config_type)
 
-        given = {"config": config, "context": context}
-        named.update((name, given[what]) for name, what in signature.by_name)
-        return functools.partial(
-            self.function, *[given[what] for what in signature.by_position], **named
-        )
+        if signature is USUAL:  # most handlers: it must cost nothing
+            return functools.partial(self.function, config, context)
+        values = {"config": config, "context": context}
+        named.update((name, values[what]) for name, what in signature.by_name)
+        by_position = [values[what] for what in signature.by_position]
+        return functools.partial(self.function, *by_position, **named)
 
 
 def _config_type(function: Callable[..., Any]) -> Any:

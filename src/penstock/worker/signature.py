@@ -77,6 +77,10 @@ class Signature(NamedTuple):
         return (*self.by_position, *(what for _, what in self.by_name))
 
 
+USUAL = Signature(("config", "context"))
+"""The signature of most handlers: `(config, ctx)`."""
+
+
 def read_signature(name: str, function: Callable[..., Any]) -> Signature:
     """The signature of a handler's function. Raises `SettingsError` if it can't be called."""
     if not callable(function):
@@ -92,7 +96,8 @@ def read_signature(name: str, function: Callable[..., Any]) -> Signature:
         raise SettingsError(
             f"the handler {name!r} has no signature that Python knows; wrap it in a function: {HOW}"
         ) from None
-    return _Reading(name, function, parameters).signature()
+    signature = _Reading(name, function, parameters).signature()
+    return USUAL if signature == USUAL else signature
 
 
 def callee(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -140,9 +145,9 @@ class _Reading:
 
     def signature(self) -> Signature:
         if self._has_varargs:
-            return Signature(("config", "context"))
+            return USUAL
         if self._takes_both_unnamed():
-            return Signature(("config", "context"))
+            return USUAL
         config = self._config()
         if config is not None:
             return self._whole(config)
