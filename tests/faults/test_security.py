@@ -138,11 +138,20 @@ def test_a_secret_is_in_no_answer_log_store_or_dead_letter(fault: Fault) -> None
 
 
 async def _refused(client: Client, urls: list[str]) -> int:
+    # by reference: an address that is written in a document is checked at submission
     nodes = [
-        works.node(f"n{i}", (), "call_external_service", config={"url": url})
-        for i, url in enumerate(urls)
+        works.node(
+            f"n{i}", (), "call_external_service", config={"url": f"{{{{ input.urls[{i}] }}}}"}
+        )
+        for i in range(len(urls))
     ]
-    (name,) = await client.submit({"name": "calls", "on_failure": "continue", "nodes": nodes})
+    document = {
+        "name": "calls",
+        "on_failure": "continue",
+        "input": {"urls": urls},
+        "nodes": nodes,
+    }
+    (name,) = await client.submit(document)
     await client.until_ended(name)
     view = msgspec.to_builtins(await client.service.executions.view(name))
     for number, url in enumerate(urls):
