@@ -6,7 +6,7 @@ from typing import Any
 
 import jsonschema_rs
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from penstock.definition import compile_document, parse
@@ -141,6 +141,11 @@ def test_what_the_parser_takes_fits_the_schema(
         document = {**workflow, "dag": {"nodes": listed}}
     problems = Problems()
     read(document, problems)
+    # of two spellings the parser looks at one, and of the two places of a default too
+    assume(all(problem.code != "ignored_field" for problem in problems.warnings))
+    defaults = workflow.get("defaults")
+    has_default = isinstance(defaults, dict) and "retry" in defaults
+    assume(not (has_default and any(name.startswith("retry") for name in workflow)))
     bad_fields = {"bad_value", "bad_retry", "bad_timeout", "bad_id", "missing_handler"}
     is_bad = any(problem.code in bad_fields for problem in problems.errors)
     assert VALIDATOR.is_valid(document) == (not is_bad), (problems.errors, document)
