@@ -413,6 +413,7 @@ class Settings:
     document_max_bytes: int = _setting(10 * MIB, _size)
     document_max_nodes: int = _setting(100_000, _whole(1))
     document_max_depth: int = _setting(64, _whole(1))
+    map_items_max: int = _setting(10_000, _whole(1, 100_000))
     secrets_file: str | None = _setting(None, _text)
     secret_rules: Mapping[str, SecretRule] = field(default_factory=dict)
     """By the secret's name in capitals: names are found in either case."""

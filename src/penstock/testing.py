@@ -16,18 +16,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 import selectors
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from penstock.config import Settings
 from penstock.definition.builder import Workflow
 from penstock.definition.model import HANDLER_ALIASES
-from penstock.runtime import Engine
+from penstock.runtime import Engine, ExecutionHandle
 from penstock.runtime.running import refuse_running_loop
 from penstock.sandbox import InlineSandbox
 from penstock.stores.memory import MemoryStores
+from penstock.stores.waits import WaitSearch
 from penstock.views.result import Result
 from penstock.worker.context import Context
 from penstock.worker.handlers import builtin
@@ -35,8 +36,18 @@ from penstock.worker.registry import Handler, Registry, registered
 
 Answer = TypeVar("Answer")
 START_AT = 1_700_000_000.0
+LONG_SECONDS = 60.0
+"""Of a longer wait, the clock skips all but the end."""
+LOOK_SECONDS = 0.5
+"""How often approvals that wait are looked for."""
+SHORT_SECONDS = 2.0
+"""What is left of it then: everything that looks at a clock looks at it meanwhile."""
 STEP_SECONDS_MIN = 1e-6
 """The time of day is a float: smaller steps would be lost, and time would stand still."""
+
+
+def _nothing() -> None:
+    """Nothing is done before time jumps."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -45,6 +56,7 @@ class _JumpingSelector(selectors.DefaultSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self.before_jump: Callable[[], None] = _nothing
 
     def select(self, timeout: float | None = None) -> list[Any]:
         ready = super().select(0)
@@ -54,6 +66,7 @@ class _JumpingSelector(selectors.DefaultSelector):
             raise RuntimeError(
                 "the workflow is stuck: all tasks wait, and no timer is left that could wake one"
             )
+        self.before_jump()
         self.now += max(timeout, STEP_SECONDS_MIN)
         return []
 
@@ -68,15 +81,35 @@ class JumpingLoop(asyncio.SelectorEventLoop):
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
 
+        self._skipped = 0.0
+
     def time(self) -> float:
         return self._jumping.now
+
+    def clock(self) -> float:
+        """The time of day."""
+        return START_AT + self.time() + self._skipped
+
+    def skip_long_waits(self, idle_until: Callable[[], float | None]) -> None:
+        """Let the clock skip times in which nothing happens, as if somebody had set it.
+
+        Else a wait of a year would be 30 million looks at the inbox. `idle_until` answers how long
+        nothing will happen, or None.
+        """
+
+        def skip() -> None:
+            until = idle_until()
+            if until is not None and until - self.clock() > LONG_SECONDS:
+                self._skipped += until - self.clock() - SHORT_SECONDS
+
+        self._jumping.before_jump = skip
 
 
 def run_jumping(work: Callable[[Callable[[], float]], Coroutine[Any, Any, Answer]]) -> Answer:
     """Run `work(clock)` on a jumping loop; `clock()` is the time of day there."""
     with asyncio.Runner(loop_factory=JumpingLoop) as runner:
-        loop = runner.get_loop()
-        return runner.run(work(lambda: START_AT + loop.time()))
+        loop = cast("JumpingLoop", runner.get_loop())
+        return runner.run(work(loop.clock))
 
 
 class Call(msgspec.Struct):
@@ -112,18 +145,22 @@ async def arun(
     return await asyncio.to_thread(run, workflow, input, handlers=handlers, settings=settings)
 
 
-def run(
+def run(  # noqa: PLR0913 -- what a test may give
     workflow: Workflow | Mapping[str, Any],
     input: Mapping[str, Any] | None = None,  # noqa: A002 -- what it is called everywhere
     *,
     handlers: Mapping[str, Any] | None = None,
+    signals: Sequence[tuple[str, Any]] = (),
+    decisions: Mapping[str, str | Mapping[str, Any]] | None = None,
     settings: Settings | None = None,
 ) -> Run:
     """Run a workflow to its end.
 
     `handlers` replaces handlers by name: with a function, or with the value to return. `calls` of
     the answer has built-in ones under their own names: `llm_service` also where `llm` was replaced.
-    In an async test, await `arun`.
+    `signals` are sent at the start, as names and payloads: the nodes that wait for them find them.
+    `decisions` are made when approvals ask for them, by node: `"approved"`, `"rejected"`, or an
+    object with `decision`, `comment`, `form` and `by`. In an async test, await `arun`.
     """
     refuse_running_loop("penstock.testing.run", "penstock.testing.arun")
     settings = settings or Settings.load({"mock_services": True}, environ={})
@@ -131,6 +168,9 @@ def run(
 
     async def work(clock: Callable[[], float]) -> Run:
         stores = MemoryStores(clock)
+        loop = asyncio.get_running_loop()
+        if isinstance(loop, JumpingLoop):
+            loop.skip_long_waits(stores.hot.idle_until)
         registry = _registry(handlers or {}, settings, calls)
         async with Engine(
             stores,
@@ -142,10 +182,36 @@ def run(
         ) as engine:
             began = clock()
             execution = await engine.start(workflow, input)
-            result = await execution.result()
+            for name, payload in signals:
+                await execution.signal(name, payload)
+            deciding = asyncio.create_task(_decide(stores, execution, dict(decisions or {})))
+            try:
+                result = await execution.result()
+            finally:
+                deciding.cancel()
             return Run(result, calls, clock() - began)
 
     return run_jumping(work)
+
+
+async def _decide(
+    stores: MemoryStores,
+    execution: ExecutionHandle,
+    decisions: dict[str, str | Mapping[str, Any]],
+) -> None:
+    """Make decisions as soon as approvals wait for them."""
+    while decisions:
+        for row in await stores.cold.waits.find(WaitSearch(kind="approval", limit=1000)):
+            decision = decisions.pop(row.wait.node_id, None)
+            if decision is None:
+                continue
+            fields = {"decision": decision} if isinstance(decision, str) else dict(decision)
+            about = {name: fields[name] for name in ("comment", "by") if name in fields}
+            if fields["decision"] == "rejected":
+                await execution.reject(row.wait.node_id, **about)
+            else:
+                await execution.approve(row.wait.node_id, form=fields.get("form"), **about)
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 def _registry(

@@ -26,11 +26,21 @@ KINDS = {
     "plain": (),
     "pausing and cancelling": ("pause", "pause", "cancel"),
     "waiting in queues": ("queue timeouts",),
-    "large outputs and added nodes": ("blobs", "pause", "add"),
+    "large outputs": ("blobs", "pause"),
     "losses of the hot store": ("losses", "blobs", "pause", "cancel"),
     "losses, and waiting in queues": ("losses", "reused", "queue timeouts"),
+    "caught failures": ("catches", "pause", "cancel"),
+    "caught failures and early ends": ("catches", "terminates", "reused", "losses", "cancel"),
+    "clean-up and early ends": ("terminates", "pause", "cancel", "cancel"),
+    "maps": ("maps", "pause", "cancel"),
+    "maps, clean-up and caught failures": ("maps", "catches", "terminates", "pause", "cancel"),
+    "maps, large outputs and losses": ("maps", "losses", "blobs", "pause", "cancel"),
+    "waits": ("waits", "signal", "signal", "signal", "pause", "cancel"),
+    "waits, losses and early ends": ("waits", "signal", "signal", "losses", "blobs", "terminates"),
     "outputs reused of an earlier execution": ("reused", "blobs", "pause", "cancel"),
 }
+OF_WORKFLOWS = ("queue timeouts", "terminates", "catches", "maps", "waits")
+"""What the workflow has; the rest happens to it."""
 stories = pytest.mark.parametrize("extras", KINDS.values(), ids=KINDS.keys())
 thorough = settings(
     deadline=None,
@@ -40,9 +50,17 @@ thorough = settings(
 
 
 def tell_a_story(choose: Choices, extras: tuple[str, ...], nodes: int, events: int) -> None:
-    workflow = random_workflow(choose, nodes, queue_timeouts="queue timeouts" in extras)
+    workflow = random_workflow(
+        choose,
+        nodes,
+        queue_timeouts="queue timeouts" in extras,
+        terminates="terminates" in extras,
+        catches="catches" in extras,
+        maps="maps" in extras,
+        waits="waits" in extras,
+    )
     note(repr(workflow))
-    story = Story(choose, workflow, [extra for extra in extras if extra != "queue timeouts"])
+    story = Story(choose, workflow, [extra for extra in extras if extra not in OF_WORKFLOWS])
     story.tell(ev.ExecutionStarted(EXECUTION_ID))
     for _ in range(events):
         if story.steady.ended and choose.one_in(4):

@@ -20,7 +20,7 @@ from penstock.errors import PenstockError
 from penstock.worker.registry import Handler
 
 FLOW = {"name": "short", "nodes": [{"id": "a", "handler": "noop"}]}
-LONG = {"name": "long", "nodes": [{"id": "a", "handler": "wait"}]}
+LONG = {"name": "long", "nodes": [{"id": "a", "handler": "linger"}]}
 STORES = ("sqlite", "memory")
 PATIENCE_SECONDS = 30
 
@@ -32,7 +32,7 @@ async def wait_for_ever(_config: Any) -> None:
 def engine_on(kind: str, folder: Path) -> Engine:
     settings = Settings.load({"shutdown_grace_seconds": 0.05}, environ={}, directory=folder)
     address = f"sqlite:///{folder / 'work.db'}" if kind == "sqlite" else "memory://"
-    return Engine(address, settings=settings, registry=Registry([Handler("wait", wait_for_ever)]))
+    return Engine(address, settings=settings, registry=Registry([Handler("linger", wait_for_ever)]))
 
 
 async def handle(engine: Engine) -> Any:

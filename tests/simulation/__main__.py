@@ -18,13 +18,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--regions", action="store_true", help="with maps and loops")
     arguments = parser.parse_args()
     faults: Counter[str] = Counter()
     bad = 0
     began = time.monotonic()
     for seed in range(arguments.first, arguments.first + arguments.seeds):
         for tiered in (False, True):
-            violations, happened = simulate(seed, tiered=tiered)
+            violations, happened = simulate(seed, tiered=tiered, regions=arguments.regions)
             faults.update(happened)
             if violations:
                 bad += 1

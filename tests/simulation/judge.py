@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Any
 
@@ -10,6 +11,7 @@ from penstock.stores.base import Stored
 ENDS = {"COMPLETED", "FAILED", "SKIPPED", "CANCELLED"}
 
 
+INDEX = re.compile(r"\[\d+\]")
 REBUILT = "rebuilt"
 
 
@@ -22,12 +24,10 @@ def violations(
     more.
     """
     record = stored.record
-    story = Story(
-        {node["id"]: {**document.get("defaults", {}), **node} for node in document["nodes"]}
-    )
+    story = Story(_templates(document["nodes"], document.get("defaults", {})))
     for number, line in enumerate(stored.history, 1):
         story.read(number, line)
-    problems = story.found + story.counts() + story.too_many_attempts()
+    problems = story.found + story.counts() + story.too_many_attempts() + taken_twice(stored)
     if notes is not None:
         problems += story.disagreements(record.execution_id, notes)
     if record.state not in ("COMPLETED", "FAILED", "CANCELLED"):
@@ -45,6 +45,33 @@ def violations(
         if story.states.get(name) != state
     ]
     return problems
+
+
+def _templates(
+    nodes: list[dict[str, Any]], defaults: dict[str, Any], prefix: str = ""
+) -> dict[str, Any]:
+    """Nodes by their addresses, without indexes: `each[].a`."""
+    templates: dict[str, Any] = {}
+    for node in nodes:
+        address = f"{prefix}{node['id']}"
+        templates[address] = {**defaults, **node}
+        if "nodes" in node:
+            templates[f"{address}[]"] = {}
+            templates |= _templates(node["nodes"], defaults, f"{address}[].")
+    return templates
+
+
+def taken_twice(stored: Stored) -> list[str]:
+    """A signal is taken by one node, and by none if it was never received."""
+    known = {signal.number for signal in stored.signals}
+    taken: Counter[int] = Counter()
+    for run in stored.runs.values():
+        if run.more is not None:
+            one = () if run.more.signal is None else (run.more.signal,)
+            taken.update((*run.more.signals, *one))
+    return [
+        f"signal {number} was taken {count} times" for number, count in taken.items() if count > 1
+    ] + [f"signal {number} was taken and never received" for number in taken if number not in known]
 
 
 class Story:
@@ -91,13 +118,23 @@ class Story:
             self._spared[line.node_id] += 1
 
     def _attempts_max(self, name: str) -> int:
-        attempts_max: int = self._nodes[name].get("retry", {}).get("max_attempts", 4)
+        attempts_max: int = self._node(name).get("retry", {}).get("max_attempts", 4)
         return attempts_max + self._spared[name]
 
+    def _node(self, name: str) -> Any:
+        return self._nodes[INDEX.sub("[]", name)]
+
     def _check_parents(self, name: str) -> None:
-        node = self._nodes[name]
-        settled = [self.states.get(parent) in ENDS for parent in node.get("dependencies", [])]
+        node = self._node(name)
+        prefix = name[: len(name) - len(node["id"])]
+        parents = [f"{prefix}{parent}" for parent in node.get("dependencies", [])]
+        settled = [self.states.get(parent) in ENDS for parent in parents]
         enough = any if node.get("trigger_rule") in ("one_success", "one_failed") else all
+        if node.get("catches"):
+            caught = [name for name in node["catches"] if self.states.get(name) == "FAILED"]
+            if not caught:
+                self.found.append(f"G3 {name} started before a failure that it catches")
+            return
         if settled and not enough(settled):
             self.found.append(f"G3 {name} started before its dependencies")
 

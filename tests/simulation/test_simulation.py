@@ -13,11 +13,13 @@ EVERYWHERE = ("kill", "pause", "lost", "late", "refused", "duplicate", "fenced",
 TIERED = ("loss", "rollback", "away", "archived", "checkpointed", "rebuilt")
 
 
-def _look_for_violations(first: int, seeds: int, *, tiered: bool) -> Counter[str]:
+def _look_for_violations(
+    first: int, seeds: int, *, tiered: bool, waits: bool = False
+) -> Counter[str]:
     """What happened."""
     faults: Counter[str] = Counter()
     for seed in range(first, first + seeds):
-        violations, happened = simulate(seed, tiered=tiered)
+        violations, happened = simulate(seed, tiered=tiered, waits=waits)
         faults.update(happened)
         assert not violations, (
             f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {violations[:5]}"
@@ -38,6 +40,26 @@ def test_no_seed_breaks_a_guarantee_where_the_hot_store_loses_its_data_or_goes_b
 ) -> None:
     faults = _look_for_violations(first, SEEDS_PER_TEST // 2, tiered=True)
     for fault in (*EVERYWHERE, *TIERED):
+        assert faults[fault] > 0, f"nothing was proved: {fault} never happened"
+
+
+@pytest.mark.parametrize("tiered", [False, True])
+def test_no_seed_breaks_a_guarantee_with_maps_and_loops(tiered: bool) -> None:  # noqa: FBT001
+    happened: Counter[str] = Counter()
+    for seed in range(25):
+        violations, faults = simulate(seed, tiered=tiered, regions=True)
+        happened.update(faults)
+        command = f"python -m tests.simulation --seeds 1 --first {seed} --regions"
+        assert not violations, f"seed {seed} ({command}): {violations[:5]}"
+    for fault in EVERYWHERE:
+        assert happened[fault] > 0, f"nothing was proved: {fault} never happened"
+
+
+@pytest.mark.parametrize("tiered", [False, True])
+def test_no_seed_loses_a_signal_or_lets_two_nodes_take_it(tiered: bool) -> None:  # noqa: FBT001
+    """Nodes wait for times, signals and decisions: each execution ends, so none was lost."""
+    faults = _look_for_violations(0, SEEDS_PER_TEST // 2, tiered=tiered, waits=True)
+    for fault in ("signal", "kill", "lost", "duplicate"):
         assert faults[fault] > 0, f"nothing was proved: {fault} never happened"
 
 

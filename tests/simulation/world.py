@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.config import Settings
 from penstock.definition.plan import compile_document
+from penstock.definition.waits import decision_name
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import ExecutionStarted, ResumeRequested
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
@@ -24,6 +25,7 @@ from penstock.sandbox import InlineSandbox, Job
 from penstock.stores.base import ControlRequest, Intent
 from penstock.stores.memory import MemoryStores
 from penstock.stores.plan_cache import PlanCache
+from penstock.stores.signals import NewSignal, received
 from penstock.telemetry.metrics import Metrics
 from penstock.testing import run_jumping
 from penstock.worker.context import Context
@@ -70,8 +72,93 @@ def random_document(seed: random.Random, name: str) -> dict[str, Any]:
                 # true, but nothing to be evaluated on the owner's loop
                 "execution.id.matches('.+')"
             )
+        if parents and seed.random() < 0.4:
+            node |= _about_errors(seed, node)
         nodes.append(node)
-    return {"name": name, "on_failure": seed.choice(["fail_fast", "continue"]), "nodes": nodes}
+    return {
+        "name": name,
+        "on_failure": seed.choice(["fail_fast", "continue"]),
+        "cleanup_timeout_seconds": seed.choice([300, 12]),
+        "timeout_seconds": seed.choice([None, None, None, 60]),
+        "nodes": nodes,
+    }
+
+
+def _about_errors(seed: random.Random, node: dict[str, Any]) -> dict[str, Any]:
+    """What a node with parents may do about their errors."""
+    parent = seed.choice(node["dependencies"])
+    asks = {
+        "state": f"{{{{ nodes.{parent}.state }}}}",
+        "computed": f"{{{{ nodes.{parent}.state.matches('.+') ? 1 : 2 }}}}",
+    }
+    kind = seed.choice(["asks", "asks", "catches", "catches", "catches", "terminates"])
+    if kind == "catches":
+        return {"catches": [parent], "trigger_rule": None, "config": {**node["config"], **asks}}
+    if kind == "asks":
+        return {"config": {**node["config"], **asks}}
+    config = {"state": seed.choice(["COMPLETED", "FAILED"]), "output": asks}
+    return {"handler": "terminate", "config": config}
+
+
+def with_regions(seed: random.Random, document: dict[str, Any]) -> dict[str, Any]:
+    """The document with maps and loops in place of nodes, some of them nested."""
+    nodes = [
+        _region(seed, node, depth=2) if seed.random() < 0.4 and _may_be_inside(node) else node
+        for node in document["nodes"]
+    ]
+    return {**document, "nodes": nodes}
+
+
+def _may_be_inside(node: dict[str, Any]) -> bool:
+    """Whether a node asks nothing and decides nothing about what is outside of its item."""
+    asks = "nodes." in json.dumps(node.get("config", {}))
+    return node["handler"] != "terminate" and not asks
+
+
+def _region(seed: random.Random, node: dict[str, Any], depth: int) -> dict[str, Any]:
+    outside = ("id", "dependencies", "catches", "trigger_rule", "optional", "condition")
+    around = {name: node[name] for name in outside if name in node}
+    inside = {name: node[name] for name in node if name not in outside}
+    first = {**inside, "id": f"{node['id']}a", "dependencies": []}
+    if depth and seed.random() < 0.3:
+        first = _region(seed, first, depth - 1)
+    second = {**inside, "id": f"{node['id']}b", "dependencies": [first["id"]]}
+    if seed.random() < 0.3:
+        second["trigger_rule"] = seed.choice(["all_done", "one_failed"])
+    body = [first, second][: seed.choice([1, 2])]
+    if seed.random() < 0.3:
+        repeat = {"until": f"round >= {seed.randint(1, 3)}", "max_rounds": 3}
+        repeat["every_seconds"] = seed.choice([0, 1, 5])
+        repeat["on_round_failure"] = seed.choice(["fail", "continue"])
+        return {**around, "repeat": repeat, "nodes": body}
+    return {
+        **around,
+        "for_each": list(range(seed.choice([0, 1, 2, 5]))),
+        "as": f"item_{node['id']}",
+        "max_parallel": seed.choice([1, 2, 10]),
+        "on_item_failure": seed.choice(["fail_fast", "continue", "skip", "collect"]),
+        "nodes": body,
+    }
+
+
+def let_wait(seed: random.Random, document: dict[str, Any]) -> list[str]:
+    """Let nodes wait instead of working. Answers the names of the signals that they need."""
+    needed: list[str] = []
+    for node in document["nodes"]:
+        kind = seed.choice(["work", "work", "wait", "signal", "approval"])
+        if kind == "work":
+            continue
+        node["handler"] = kind
+        del node["timeout_seconds"]
+        if kind == "wait":
+            node["config"] = {"seconds": seed.choice([0, 0.01, 2, 9])}
+        elif kind == "approval":
+            node["config"] = {"title": "May I?"}
+            needed.append(decision_name(node["id"], 1))
+        else:
+            node["config"] = {"name": seed.choice(["go", "stop"])}
+            needed.append(node["config"]["name"])
+    return needed
 
 
 class SlowSandbox(InlineSandbox):
@@ -87,7 +174,19 @@ class SlowSandbox(InlineSandbox):
 
 
 class World:
-    def __init__(self, seed: int, clock: Callable[[], float], rate: float, *, tiered: bool) -> None:
+    def __init__(
+        self,
+        seed: int,
+        clock: Callable[[], float],
+        rate: float,
+        *,
+        tiered: bool,
+        regions: bool = False,
+        waits: bool = False,
+    ) -> None:
+        self.regions = regions
+        self.waits = waits
+        self._senders: list[asyncio.Task[None]] = []
         self.random = random.Random(seed)
         self.clock = clock
         self.rate = rate
@@ -181,6 +280,9 @@ class World:
         while self.cold_is_away:  # noqa: ASYNC110 -- simulated time
             await asyncio.sleep(STEP_SECONDS)
         document = random_document(self.random, f"flow-{number}")
+        if self.regions:
+            document = with_regions(self.random, document)
+        needed = let_wait(self.random, document) if self.waits else []
         plan = compile_document(document, allow_unknown_handlers=True).plan
         data = json.dumps(document).encode()
         version = await self.stores.cold.definitions.put_workflow(
@@ -194,7 +296,27 @@ class World:
         self.documents[execution_id] = document
         if self.random.random() < 0.8:  # otherwise the client dies between the two steps of a start
             await self.stores.hot.append([ExecutionStarted(execution_id)])
+        for name in needed:
+            sending = self.send(execution_id, name, self.random.random() * 20)
+            self._senders.append(asyncio.create_task(sending))
         return execution_id
+
+    async def send(self, execution_id: str, name: str, seconds: float) -> None:
+        """A client sends a signal, until it is answered."""
+        await asyncio.sleep(seconds)
+        while self.cold_is_away:  # noqa: ASYNC110 -- simulated time
+            await asyncio.sleep(STEP_SECONDS)
+        signal = NewSignal(
+            execution_id=execution_id,
+            name=name,
+            payload=b'{"decision":"approved"}',
+            at=self.clock(),
+        )
+        with contextlib.suppress(Conflict):  # it has ended
+            number, _ = await self.stores.cold.signals.put(signal)
+            self.faults["signal"] += 1
+            if self.random.random() < 0.8:  # otherwise the client dies before it has told the owner
+                await self.stores.hot.append([received(signal, number)])
 
     async def trouble(self) -> None:
         """Kills, pauses and orders from users, until the faults end."""
@@ -275,6 +397,7 @@ class World:
             await self.submit(number)
             await asyncio.sleep(self.random.random() * 4)
         await troubles
+        await asyncio.gather(*self._senders)
         end = self.clock() + PATIENCE_SECONDS
         while (left := await self.unfinished()) and self.clock() < end:
             paused = [name for name, state in left.items() if state == ExecutionState.PAUSED]
@@ -321,12 +444,17 @@ class World:
 
 
 def simulate(
-    seed: int, rate: float = 0.04, *, tiered: bool = False
+    seed: int,
+    rate: float = 0.04,
+    *,
+    tiered: bool = False,
+    regions: bool = False,
+    waits: bool = False,
 ) -> tuple[list[str], Counter[str]]:
     """The violations of this seed (none, if all is well), and what was done to the system."""
 
     async def work(clock: Callable[[], float]) -> tuple[list[str], Counter[str]]:
-        world = World(seed, clock, rate, tiered=tiered)
+        world = World(seed, clock, rate, tiered=tiered, regions=regions, waits=waits)
         problems = await world.run()
         world.faults["fenced"] = world.stores.hot.fenced
         world.faults["attempts"] = len(world.notes)

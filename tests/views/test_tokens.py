@@ -27,7 +27,7 @@ def usage(prompt: int, completion: int) -> dict[str, Any]:
 def tokens_in(trial: Trial) -> Tokens | None:
     values = trial.execution.outputs.items()
     outputs = {name: value for name, value in values if isinstance(value, bytes)}
-    return tokens_of(trial.execution.record, trial.execution.runs, outputs, trial.plan)
+    return tokens_of(trial.execution.runs, outputs, trial.plan)
 
 
 def test_the_tokens_of_all_nodes_are_added() -> None:
@@ -87,14 +87,6 @@ def test_attempts_with_a_wrong_answer_count() -> None:
     trial.timer(trial.wake_at or 0.0)
     trial.succeed("a", usage(10, 5))
     assert tokens_in(trial) == Tokens(prompt=17, completion=8, total=25)
-
-
-def test_nodes_that_were_added_count() -> None:
-    trial = Trial(llm("a"), node("b"))
-    trial.add(ev.AddedNode("a[1]", "a"))
-    trial.succeed("a", usage(10, 5))
-    trial.succeed("a[1]", usage(2, 1))
-    assert tokens_in(trial) == Tokens(prompt=12, completion=6, total=18)
 
 
 def test_reused_outputs_do_not_count_again() -> None:

@@ -25,8 +25,12 @@ The routes:
 
 - `workflows`: definitions.
 - `executions`: start, search, look, send control requests.
+- `items`: nodes inside of items, and items as they end.
 - `execution_details`: the document and all logs of an execution.
 - `value_search`: the search in inputs and outputs.
+- `signals`: send signals, and list them.
+- `approvals`: open approvals, and decisions.
+- `approval_page`: the page behind a link to an approval.
 - `bulk`: one control request, or a retry, for many executions.
 - `events`: live events as Server-Sent Events.
 - `dead_letters`: dead letters.

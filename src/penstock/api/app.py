@@ -9,6 +9,8 @@ from fastapi import FastAPI
 from starlette.responses import Response
 
 from penstock.api import (
+    approval_page,
+    approvals,
     bulk,
     compat,
     dead_letters,
@@ -19,8 +21,10 @@ from penstock.api import (
     executions,
     failures,
     health,
+    items,
     middleware,
     problems,
+    signals,
     statistics,
     system,
     ui_files,
@@ -72,8 +76,11 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
         statistics.routes(service, fleet),
         workflows.routes(service, bodies),
         events.events_routes(service.live_events, timing),
+        items.routes(service),
         executions.routes(service, bodies),
         execution_details.routes(service),
+        signals.routes(service, bodies),
+        approvals.routes(service, bodies),
         value_search.routes(service),
         bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
@@ -83,7 +90,7 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     ):
         app.include_router(router, prefix=PREFIX)
     app.include_router(health.health_routes(service, fleet, version, timing))
-    _add_front(app, metrics)
+    _add_front(app, service, metrics)
     describing.describe(app, version)
 
     # the first that is added is the last that a request passes
@@ -100,7 +107,9 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     return app
 
 
-def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> None:
+def _add_front(
+    app: FastAPI, service: Service, metrics: Callable[[], Awaitable[bytes]] | None
+) -> None:
     @app.get("/metrics", include_in_schema=False)
     async def show_metrics() -> Response:
         return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
@@ -111,6 +120,7 @@ def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> 
     async def show_schema() -> Response:
         return Response(document_schema_text, media_type="application/schema+json")
 
+    app.include_router(approval_page.routes(service))
     app.include_router(ui_files.page_routes())
     # a lambda, as `describe` replaces `app.openapi` later
     app.include_router(docs_page.docs_routes(lambda: app.openapi()))  # noqa: PLW0108

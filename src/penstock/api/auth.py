@@ -42,6 +42,8 @@ from penstock.service.keys import SCOPES, Keys, includes
 from penstock.service.outages import shown_outage
 from penstock.stores.records import Scope
 
+FORM_OPERATION = "decide_by_link"
+"""The one operation that takes a form instead of JSON."""
 _AUTHORITY = r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
 _LOCAL_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
 _ORIGIN = re.compile(r"(https?)://([^/?#@\s]+)", re.IGNORECASE)
@@ -221,7 +223,7 @@ class Access:
             return problem_response(
                 403, "foreign_origin", "pages of other sites may not use this service"
             )
-        if scope["method"] not in READING and _has_body(scope):
+        if scope["method"] not in READING and _has_body(scope) and not _takes_form(scope):
             types = list(_headers(scope, b"content-type"))
             if len(types) != 1 or not _JSON.fullmatch(types[0]):
                 detail = "send the body as JSON, with the header 'Content-Type: application/json'"
@@ -331,6 +333,15 @@ def _is_own_origin(origin: str, host: str) -> bool:
         return False
     default_port = _DEFAULT_PORTS[match[1].lower()]
     return match[2].lower().removesuffix(default_port) == host.lower().removesuffix(default_port)
+
+
+def _takes_form(scope: Request) -> bool:
+    """Whether the route takes what a page's form sends.
+
+    The token in its path is the right to it, which no foreign page has.
+    """
+    route: Found | None = scope.get(ROUTE)
+    return route is not None and route.rule.operation == FORM_OPERATION
 
 
 def _has_body(scope: Request) -> bool:

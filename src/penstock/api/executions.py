@@ -42,6 +42,7 @@ from penstock.views.nodes import NodeDetail
 from penstock.views.pages import Page
 from penstock.views.retries import Retried
 from penstock.views.starts import BatchItem, Started, started_view
+from penstock.views.why import Why
 
 WAIT_SECONDS_MAX = 60.0
 NAME_LENGTH = 200
@@ -322,6 +323,15 @@ def _node_routes(router: APIRouter, service: Service) -> None:
             return await node(execution_id, f"{node_id}/logs")
         logs = await service.executions.logs(execution_id, node_id)
         return answer(LogItemPage(node_id=node_id, items=logs))
+
+    @router.get(
+        "/{execution_id}/nodes/{node_id:path}/why",
+        **operation("explain_node", "Why a node isn't running", {200: Why}, errors=(404,)),
+    )
+    async def why(execution_id: str, node_id: str, request: Request) -> Response:
+        if not is_route_word(request, "why"):
+            return await node(execution_id, f"{node_id}/why")
+        return answer(await service.explanations.why(execution_id, node_id))
 
     @router.get(
         "/{execution_id}/nodes/{node_id:path}",

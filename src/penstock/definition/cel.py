@@ -6,8 +6,11 @@ own and no I/O; which functions there are is in `functions`.
 
 from __future__ import annotations
 
+import base64
+import math
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -340,3 +343,30 @@ def integers_fitted(value: Any) -> Any:
     if isinstance(value, list):
         return [integers_fitted(item) for item in value]
     return value
+
+
+def to_json(value: Any) -> Any:  # noqa: PLR0911 -- a table
+    """A value as CEL's own mapping to JSON has it.
+
+    Bytes are in base64, times are text, durations are in seconds. Raises `Missing`.
+    """
+    match value:
+        case dict():
+            return {
+                key if isinstance(key, str) else str(to_json(key)): to_json(item)
+                for key, item in value.items()
+            }
+        case list():
+            return [to_json(item) for item in value]
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode()
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case timedelta():
+            return f"{value.total_seconds():g}s"
+        case None | bool() | int() | str():
+            return value
+        case float() if math.isfinite(value):
+            return value
+    text = str(value)[:100]
+    raise Missing(f"the result of the expression is {text}, which JSON can't represent")

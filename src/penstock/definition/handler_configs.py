@@ -42,9 +42,13 @@ KIND_NAMES: dict[Kind, str] = {
     "any": "anything",
 }
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+END_STATES = ("COMPLETED", "FAILED")
 OPERATORS = ("==", "!=", ">", ">=", "<", "<=", "in", "contains")
 TRANSFORM_TYPES = ("uppercase", "lowercase", "json_parse", "json_stringify", "none", "identity")
 AGGREGATE_TYPES = ("list", "count", "sum", "average", "min", "max", "concat", "merge")
+ON_TIMEOUT = ("fail", "continue")
+ON_EXPIRE = ("reject", "approve", "fail")
+COMMENT = ("never", "on_reject", "always")
 OPERATIONS = ("add", "subtract", "multiply", "divide", "min", "max")
 REPAIRS_MAX = 5
 NOT_EXTRA = {
@@ -159,6 +163,15 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
             ConfigKey("value_b", "The right value.", required=True),
         )
     ),
+    "terminate": HandlerConfig(
+        (
+            ConfigKey(
+                "state", "How the execution ends.", ("text",), required=True, choices=END_STATES
+            ),
+            ConfigKey("output", "The execution's output. Default: as if it had ended by itself."),
+            ConfigKey("message", "The text of the execution's error, if it is FAILED.", ("text",)),
+        )
+    ),
     "call_external_service": HandlerConfig(
         (
             ConfigKey(
@@ -264,6 +277,67 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     "sleep": HandlerConfig(
         (ConfigKey("seconds", "How long to wait. Default: 0.", ("number",), minimum=0),)
     ),
+    "wait": HandlerConfig(
+        (
+            ConfigKey("seconds", "How long to wait, up to 10 years.", ("number",), minimum=0),
+            ConfigKey(
+                "until",
+                "When to go on: a Unix time, a time with an offset, or a local time.",
+                ("text", "number"),
+            ),
+            ConfigKey("timezone", "Of a local time, as in Europe/Berlin.", ("text",)),
+        ),
+        one_of=(("seconds", "until"),),
+    ),
+    "approval": HandlerConfig(
+        (
+            ConfigKey("title", "What is to be decided, in a line.", ("text",), required=True),
+            ConfigKey("text", "What there is to know about it."),
+            ConfigKey("form", "A JSON Schema of what the decision brings.", ("object",)),
+            ConfigKey("approvers", "Who may decide: scope, keys, not_starter.", ("object",)),
+            ConfigKey("needed", "How many must approve. Default: 1.", ("number",), minimum=1),
+            ConfigKey(
+                "comment", "When a comment is needed. Default: never.", ("text",), choices=COMMENT
+            ),
+            ConfigKey(
+                "expires_seconds",
+                "How long there is to decide. Default: for ever.",
+                ("number",),
+                above=0,
+            ),
+            ConfigKey(
+                "on_expire",
+                "What happens then. Default: reject.",
+                ("text",),
+                choices=ON_EXPIRE,
+            ),
+            ConfigKey(
+                "on_reject",
+                "Whether a rejection fails the node. Default: continue.",
+                ("text",),
+                choices=ON_TIMEOUT,
+            ),
+        )
+    ),
+    "signal": HandlerConfig(
+        (
+            ConfigKey("name", "The name of the signal to wait for.", ("text",)),
+            ConfigKey("names", "Names: the first signal of any of them is taken.", ("list",)),
+            ConfigKey("correlation", "Takes only signals with this text.", ("text", "number")),
+            ConfigKey("schema", "A JSON Schema that the payload must fit."),
+            ConfigKey("count", "Waits for so many, and gives them as a list.", ("number",)),
+            ConfigKey(
+                "timeout_seconds", "How long to wait. Default: for ever.", ("number",), above=0
+            ),
+            ConfigKey(
+                "on_timeout",
+                "Whether the node fails then. Default: fail.",
+                ("text",),
+                choices=ON_TIMEOUT,
+            ),
+        ),
+        one_of=(("name", "names"),),
+    ),
     "fail": HandlerConfig(
         (
             ConfigKey("message", "The text of the error."),
@@ -355,7 +429,7 @@ def _faults(
     handler = handler.removeprefix("penstock.")
     if not shape.is_open:
         for name in config:
-            if name not in shape.names:
+            if name not in shape.names and not has_reference(name):
                 message = f"{handler} has no key {name[:80]!r} in its config"
                 yield ConfigFault("unknown_config", (name,), message, name, shape.names, shape.hint)
     for key in shape.keys:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def open_run(execution: Execution, number: int) -> NodeRun:
     """The record of a node that leaves PENDING."""
-    node_id = execution.nodes[number].node_id
+    node_id = execution.node(number).node_id
     run = NodeRun(node_id, NodeState.PENDING)
     execution.runs[node_id] = run
     return run
@@ -44,5 +44,19 @@ def skip(execution: Execution, number: int, reason: Reason) -> None:
 
 def settle(execution: Execution, number: int, outcome: Outcome) -> None:
     """Count a node that has ended for its children, and consider those that it decides."""
+    if number >= execution.static_count:
+        _settle_in_item(execution, number, outcome)
+        return
     nodes = execution.nodes
-    execution.considered.extend(execution.tally.settle(nodes[number], number, outcome, nodes))
+    if nodes[number].catches:
+        execution.ended_catchers.append(number)
+    execution.considered.extend(execution.tally.settle(nodes[number], outcome, nodes))
+
+
+def _settle_in_item(execution: Execution, number: int, outcome: Outcome) -> None:
+    item = execution.items[number]
+    base = item.base
+    nodes = item.region.plan.body.nodes
+    local = number - base
+    children = item.tally.settle(nodes[local], outcome, nodes)
+    execution.considered.extend([base + child for child in children])

@@ -167,7 +167,12 @@ class Loader:
                 return None
             plan = await self._plan_of_running(stored.record)
             execution = Execution(
-                plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq
+                plan,
+                stored.record,
+                stored.runs.values(),
+                stored.outputs,
+                stored.last_seq,
+                stored.signals,
             )
             _set_reused(execution, intent)
             return execution

@@ -46,7 +46,11 @@ log = logging.getLogger("penstock.orchestrator")
 
 BATCH_EVENTS = 512
 REST_NODES = 100
-"""Executions with more nodes than this stay: loading them would cost more than it saves."""
+"""Executions with more nodes than this stay while something of them runs.
+
+Loading them would cost more than it saves.
+"""
+WITH_TASKS = frozenset({NodeState.QUEUED, NodeState.RUNNING, NodeState.RETRYING})
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 """Events that an execution may get before anything of it was committed.
 
@@ -184,7 +188,7 @@ class PartitionOwner:
         large: dict[str, Execution] = {}
         resting: dict[str, Execution] = {}
         for execution_id, execution in self._cache.items():
-            if len(execution.runs) > REST_NODES:
+            if len(execution.runs) > REST_NODES and _has_tasks(execution):
                 large[execution_id] = execution
             else:
                 resting[execution_id] = execution
@@ -246,7 +250,7 @@ class PartitionOwner:
             elif execution is not None:
                 self._batch[event.execution_id] = execution
                 try:
-                    if len(execution.nodes) > LARGE_NODES and isinstance(event, MAY_END_ALL):
+                    if execution.node_count() > LARGE_NODES and isinstance(event, MAY_END_ALL):
                         await self._handle_large(execution, event, now)
                     else:
                         self._handle(execution, event, now)
@@ -515,6 +519,11 @@ class PartitionOwner:
                 raise
             self._blobs_are_away(asked_at, error)
             return None
+
+
+def _has_tasks(execution: Execution) -> bool:
+    """Whether something of an execution is in a queue, at a worker or about to be tried again."""
+    return any(run.state in WITH_TASKS for run in execution.open_runs())
 
 
 def _hand_out_again(execution: Execution) -> list[AnyEvent]:

@@ -24,7 +24,10 @@ from penstock.runtime.open_state import CLOSED, counted, while_open
 from penstock.runtime.timing import EngineTiming
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
+from penstock.service.approvals import Decider
+from penstock.service.executions import outputs_of_plan
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
+from penstock.service.signals import TTL_SECONDS
 from penstock.service.submissions import StartRequest, Submitted
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
@@ -34,6 +37,7 @@ from penstock.stores.plan_cache import PlanCache
 from penstock.telemetry import traces
 from penstock.telemetry.metrics import Metrics
 from penstock.telemetry.outcomes import OutcomeLog
+from penstock.views.approvals import Decision
 from penstock.views.executions import Execution
 from penstock.views.result import Result
 from penstock.views.starts import started_view
@@ -130,7 +134,8 @@ class Engine(EngineCalls):
         self.plans = PlanCache(
             self.stores.cold,
             self._defaults,
-            lambda plan: self.worker.serve(node.queue for node in plan.nodes),
+            lambda plan: self.worker.serve(node.queue for node in plan.handler_nodes()),
+            items_max=self.settings.map_items_max,
         )
         # On shared stores other processes may decide too: commits then come from the commit feed,
         # not from this orchestrator.
@@ -323,8 +328,8 @@ class Engine(EngineCalls):
     async def _result(self, ended: Ended, *, newest: bool = False) -> Result:
         executions = self.service.executions
         retried_as = None if newest else await executions.retried_as(ended.record)
-        outputs = await executions.outputs(ended.outputs)
         plan = await executions.plan(ended.record)
+        outputs = await executions.outputs(outputs_of_plan(ended.outputs, plan))
         waits = await executions.waiting.of_nodes(ended.record, ended.runs, plan)
         return Result.of_records(
             ended.record, ended.runs, outputs, plan, waits=waits, retried_as=retried_as
@@ -356,6 +361,72 @@ class Engine(EngineCalls):
     async def resume(self, execution_id: str) -> None:
         """Let a paused execution go on."""
         await self.service.executions.request_control(execution_id, "resume")
+
+    @while_open
+    @counted
+    async def signal(
+        self,
+        execution_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> int:
+        """Send the execution a signal, and return its number. It is kept until a node takes it.
+
+        Raises `Conflict` if the execution has ended, `NotFound` if it doesn't exist.
+        """
+        sent = await self.service.signals.send(
+            execution_id,
+            name,
+            payload,
+            correlation=correlation,
+            idempotency_key=idempotency_key,
+        )
+        return sent.number
+
+    @while_open
+    @counted
+    async def post_signal(
+        self,
+        name: str,
+        correlation: str,
+        payload: Any = None,
+        *,
+        ttl_seconds: float = TTL_SECONDS,
+        to_all: bool = False,
+    ) -> list[str]:
+        """Send a signal to whoever waits for its name and correlation, now or within its ttl.
+
+        Returns the ids of the executions that waited for it.
+        """
+        posted = await self.service.signals.post(
+            name, correlation, payload, ttl_seconds=ttl_seconds, to_all=to_all
+        )
+        return [sent.execution_id for sent in posted.delivered]
+
+    @while_open
+    @counted
+    async def decide(  # noqa: PLR0913 -- what a decision has
+        self,
+        execution_id: str,
+        node_id: str,
+        decision: Decision,
+        *,
+        comment: str | None = None,
+        form: Any = None,
+        by: str = "",
+    ) -> bool:
+        """Decide what a node of the execution waits for: `approved` or `rejected`.
+
+        Returns whether that ends the wait: False if more must approve. Raises `Conflict` if it is
+        decided already, `NotFound`, or `InvalidInput` if the form doesn't fit.
+        """
+        decided = await self.service.approvals.decide(
+            execution_id, node_id, decision, Decider(by), comment=comment, form=form
+        )
+        return decided.is_final
 
     def _look_again(self) -> None:
         """Read again what changed, because a new owner has begun."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, Protocol
 
+from penstock.views.approvals import Decision
 from penstock.views.result import Result
 
 Json = dict[str, Any]
@@ -33,6 +34,27 @@ class HandleBackend(Protocol):
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]: ...
     def all_logs(self, execution_id: str) -> AsyncGenerator[Json, None]: ...
     async def graph(self, execution_id: str) -> Json: ...
+
+    async def signal(
+        self,
+        execution_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> int: ...
+
+    async def decide(  # noqa: PLR0913 -- what a decision has
+        self,
+        execution_id: str,
+        node_id: str,
+        decision: Decision,
+        *,
+        comment: str | None = None,
+        form: Any = None,
+        by: str = "",
+    ) -> bool: ...
 
 
 class ExecutionHandle:
@@ -135,3 +157,32 @@ class ExecutionHandle:
     async def graph(self) -> Json:
         """The nodes and edges, with their states."""
         return await self._engine.graph(self.id)
+
+    async def signal(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> int:
+        """Send the execution a signal, and return its number. It is kept until a node takes it."""
+        return await self._engine.signal(
+            self.id,
+            name,
+            payload,
+            correlation=correlation,
+            idempotency_key=idempotency_key,
+        )
+
+    async def approve(
+        self, node: str, *, comment: str | None = None, form: Any = None, by: str = ""
+    ) -> bool:
+        """Approve what a node waits for. Returns whether that ends the wait."""
+        return await self._engine.decide(
+            self.id, node, "approved", comment=comment, form=form, by=by
+        )
+
+    async def reject(self, node: str, *, comment: str | None = None, by: str = "") -> bool:
+        """Reject what a node waits for."""
+        return await self._engine.decide(self.id, node, "rejected", comment=comment, by=by)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, aclosing, suppress
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from penstock.config import Settings
 from penstock.runtime.calls import EngineCalls
@@ -16,6 +16,7 @@ from penstock.runtime.handle import ExecutionHandle
 from penstock.runtime.open_state import items_while_open, while_open
 from penstock.runtime.opening import service_over
 from penstock.stores.opening import open_for_reading
+from penstock.views.approvals import Decision
 from penstock.views.result import Result
 from penstock.views.values import plain_json
 
@@ -110,3 +111,34 @@ class StoreReader(EngineCalls):
     async def resume(self, execution_id: str) -> None:
         """Refuse: only a process that runs the store can resume."""
         await self.service.executions.request_control(execution_id, "resume")
+
+    @while_open
+    async def signal(
+        self,
+        execution_id: str,
+        name: str,  # noqa: ARG002 -- as `Engine` has it
+        payload: Any = None,  # noqa: ARG002
+        *,
+        correlation: str | None = None,  # noqa: ARG002
+        idempotency_key: str | None = None,  # noqa: ARG002
+    ) -> int:
+        """Refuse: only a process that runs the store can send a signal."""
+        return await self._refuse(execution_id)
+
+    @while_open
+    async def decide(  # noqa: PLR0913 -- as `Engine` has it
+        self,
+        execution_id: str,
+        node_id: str,  # noqa: ARG002
+        decision: Decision,  # noqa: ARG002
+        *,
+        comment: str | None = None,  # noqa: ARG002
+        form: Any = None,  # noqa: ARG002
+        by: str = "",  # noqa: ARG002
+    ) -> bool:
+        """Refuse: only a process that runs the store can decide."""
+        return await self._refuse(execution_id)
+
+    async def _refuse(self, execution_id: str) -> NoReturn:
+        await self.service.executions.request_control(execution_id, "resume")
+        raise AssertionError("a store that is only read took a request")

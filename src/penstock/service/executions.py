@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 
+from penstock.definition.addresses import node_at
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, Transition
 from penstock.engine.events import Value
@@ -29,6 +30,7 @@ from penstock.views.executions import (
     Results,
     bare_view,
     execution_view,
+    result_nodes,
 )
 from penstock.views.graphs import Graph, execution_graph
 from penstock.views.values import undecoded
@@ -87,7 +89,7 @@ class Executions:
         """
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        outputs = await self.outputs(stored.outputs)
+        outputs = await self.outputs(outputs_of_plan(stored.outputs, plan))
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
         view = await _whole_view(stored, outputs, plan, waits)
         await self._add_chain(view, stored.record, newest=newest)
@@ -102,7 +104,7 @@ class Executions:
         plan = await self.plan(stored.record)
         needed = {
             node_id: stored.outputs[node_id]
-            for node_id in plan.result_nodes
+            for node_id in result_nodes(stored.record, plan)
             if node_id in stored.outputs
         }
         outputs = await self.outputs(needed)
@@ -130,7 +132,7 @@ class Executions:
     async def results(self, execution_id: str) -> Results:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        outputs = await self.outputs(stored.outputs)
+        outputs = await self.outputs(outputs_of_plan(stored.outputs, plan))
         view = await _whole_view(stored, outputs, plan)
         return Results(
             execution_id=execution_id,
@@ -146,7 +148,7 @@ class Executions:
         """The logs of a node, attempt by attempt, also that of a running attempt so far."""
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        if node_id not in stored.runs and node_id not in plan.numbers:
+        if node_id not in stored.runs and node_at(plan, node_id) is None:
             raise NotFound(no_node(node_id, plan))
 
         texts = {
@@ -298,6 +300,11 @@ class Executions:
             return await future
         done, _ = await asyncio.wait((future,), timeout=seconds)
         return future.result() if done and not future.cancelled() else None
+
+
+def outputs_of_plan(outputs: Mapping[str, Value], plan: Plan) -> dict[str, Value]:
+    """The outputs of the plan's nodes: those inside of items may be many, and are read alone."""
+    return {node_id: value for node_id, value in outputs.items() if node_id in plan.numbers}
 
 
 async def _whole_view(

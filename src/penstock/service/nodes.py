@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from msgspec import structs
+
+from penstock.definition.addresses import body_at, node_at
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import ExecutionRecord
-from penstock.engine.state import Execution
 from penstock.engine.states import NodeState
 from penstock.errors import NotFound
 from penstock.service.executions import Executions, no_node
@@ -30,7 +32,7 @@ class Nodes:
         stored = await self._executions.stored(execution_id)
         record = stored.record
         plan = await self._executions.plan(record)
-        node, parents = find_node(plan, record, node_id)
+        node, parents = find_node(plan, node_id)
         run = stored.runs.get(node_id)
         lines = [line for line in stored.history if line.node_id == node_id]
 
@@ -80,16 +82,19 @@ def _node_in_document(document: dict[str, Any], node_id: str) -> dict[str, Any]:
     return {}
 
 
-def find_node(plan: Plan, record: ExecutionRecord, node_id: str) -> tuple[PlanNode, list[str]]:
-    """The node and the ids of its parents, also of a node that was added at run time."""
-    nodes = plan.nodes
-    numbers = plan.numbers
-    if record.added:
-        execution = Execution(plan, record)
-        nodes = execution.nodes
-        numbers = execution.numbers
+def find_node(plan: Plan, node_id: str) -> tuple[PlanNode, list[str]]:
+    """The node and the ids of its parents, also of a node inside of an item."""
+    number = plan.numbers.get(node_id)
+    if number is not None:
+        node = plan.nodes[number]
+        return node, [plan.nodes[parent].node_id for parent in node.dependencies]
 
-    if node_id not in numbers:
+    found = node_at(plan, node_id)
+    if found is None:
         raise NotFound(no_node(node_id, plan))
-    node = nodes[numbers[node_id]]
-    return node, [nodes[parent].node_id for parent in node.dependencies]
+    node = structs.replace(found, node_id=node_id)
+    body = body_at(plan, node_id)
+    if body is None:  # the item itself
+        return node, []
+    prefix = node_id.removesuffix(found.node_id)
+    return node, [f"{prefix}{body.nodes[parent].node_id}" for parent in node.dependencies]

@@ -16,9 +16,12 @@ from penstock.definition.plan import Plan
 from penstock.definition.read import content_hash
 from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.reasons import Reason
+from penstock.engine.reused_outputs import IDENTITY
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
-from penstock.service.retry_plan import RetryPlan, plan_retry
+from penstock.service.items import identities_in
+from penstock.service.retry_plan import RetryPlan, plan_retry, say_who_waits
+from penstock.service.signals import Signals
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
 from penstock.stores.base import Intent, ReusedOutput, Stored, Stores
 from penstock.stores.plan_cache import PlanCache
@@ -43,8 +46,12 @@ class _PreparedRetry(NamedTuple):
 class Retries:
     """Retries of finished executions."""
 
-    def __init__(self, stores: Stores, plans: PlanCache, submissions: Submissions) -> None:
+    def __init__(
+        self, stores: Stores, plans: PlanCache, submissions: Submissions, signals: Signals
+    ) -> None:
+        self._signals = signals
         self._cold = stores.cold
+        self._blobs = stores.blobs
         self._now = stores.hot.now
         self._plans = plans
         self._submissions = submissions
@@ -54,6 +61,8 @@ class Retries:
     ) -> RetryPlan:
         """What `retry` would do, or the error that it would raise."""
         prepared = await self._prepare(execution_id, start, version)
+        unused = await self._signals.unused(prepared.stored)
+        say_who_waits(prepared.plan, prepared.stored, unused)
         return prepared.plan
 
     async def retry(
@@ -79,6 +88,7 @@ class Retries:
 
         outputs = prepared.stored.outputs
         reused = [ReusedOutput(node_id, outputs[node_id]) for node_id in plan.reused]
+        reused += [ReusedOutput(name, output) for name, output in plan.items.items()]
         record.reused = len(reused)
 
         # The idempotency key is the old execution's id: of two retries at once, one creates the
@@ -93,6 +103,8 @@ class Retries:
             raise
 
         await self._close_dead_letters(execution_id, retry_id)
+        if retry_id == record.execution_id:
+            await self._signals.copy_unused(prepared.stored, retry_id)
         return retry_id, plan
 
     async def _close_dead_letters(self, execution_id: str, retry_id: str) -> None:
@@ -131,7 +143,8 @@ class Retries:
         new = await self._plan_of_version(old, version)
         await self._check_input(stored.record, new)
 
-        plan = plan_retry(stored, old, new, start=start)
+        identities = await identities_in(stored, old, self._blobs)
+        plan = plan_retry(stored, old, new, start=start, identities=identities)
         if plan.is_idle and state is ExecutionState.COMPLETED:
             raise Conflict(
                 "everything completed; name a node with from"
@@ -166,7 +179,9 @@ class Retries:
 
         for reused in intent.reused:
             node_id = reused.node_id
-            if node_id not in stored.runs:
+            if IDENTITY in node_id:
+                stored.outputs[node_id] = reused.output
+            elif node_id not in stored.runs:
                 run = NodeRun(node_id, NodeState.COMPLETED, reason=Reason.REUSED)
                 stored.runs[node_id] = run
                 stored.outputs[node_id] = reused.output
@@ -207,4 +222,5 @@ def _new_record(
     record.overrides = old.overrides
     record.priority = old.priority
     record.lenient_config = old.lenient_config
+    record.started_by = old.started_by
     return record

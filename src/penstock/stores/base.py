@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import ExecutionRecord, NodeRun, Stop, Task, Transition
-from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
+from penstock.engine.events import AnyEvent, Blob, SignalReceived, TaskEvent, Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
 
@@ -60,6 +60,8 @@ class Stored(msgspec.Struct):
     last_seq: int
     history: list[Transition]
     logs: list[tuple[str, int, str]]
+    signals: list[SignalReceived] = []
+    """Signals that were received, in that order."""
 
 
 class Intent(msgspec.Struct):

@@ -19,7 +19,7 @@ from penstock.engine.commands import (
     NodeRun,
     Transition,
 )
-from penstock.engine.events import AnyEvent, Value
+from penstock.engine.events import AnyEvent, SignalReceived, Value
 from penstock.engine.failures import trim
 from penstock.errors import SchemaMismatch
 from penstock.stores.base import Intent, Stored
@@ -42,6 +42,8 @@ class Change(msgspec.Struct, array_like=True):
 
     Since this field exists, `nodes` are without theirs; before, each had all of its own.
     """
+    signals: list[SignalReceived] = []
+    """Signals that were received."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -57,7 +59,9 @@ encode = _encoder.encode
 
 def encode_change(commands: Commands) -> bytes:
     """The change of one execution in a commit, encoded; empty if nothing changes."""
-    if not (commands.nodes or commands.history or commands.record or commands.logs):
+    if not (
+        commands.nodes or commands.history or commands.record or commands.logs or commands.signals
+    ):
         return b""
     nodes = [_without_failures(run) for run in commands.nodes.values()]
     return encode(
@@ -69,6 +73,7 @@ def encode_change(commands: Commands) -> bytes:
             commands.history,
             commands.logs,
             commands.failures,
+            commands.signals,
         )
     )
 
@@ -84,7 +89,14 @@ def encode_whole(stored: Stored) -> bytes:
     failures = [(run.node_id, failure) for run in runs for failure in run.failures]
     nodes = [_without_failures(run) for run in runs]
     change = Change(
-        SCHEMA, stored.record, nodes, stored.outputs, stored.history, stored.logs, failures
+        SCHEMA,
+        stored.record,
+        nodes,
+        stored.outputs,
+        stored.history,
+        stored.logs,
+        failures,
+        stored.signals,
     )
     return encode(change)
 
@@ -155,6 +167,7 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
         stored.outputs.update(change.outputs)
         stored.history.extend(change.history)
         stored.logs.extend(change.logs)
+        stored.signals.extend(change.signals)
     stored.last_seq = stored.history[-1].seq if stored.history else 0
     return stored
 

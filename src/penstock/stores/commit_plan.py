@@ -19,6 +19,7 @@ from penstock.stores.base import Lease
 from penstock.stores.reports import report_of
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import Outgoing, summary_of
+from penstock.stores.waits import WaitChange, changes_of
 
 
 class EndedExecution(msgspec.Struct, array_like=True):
@@ -59,6 +60,8 @@ class CommitPlan(msgspec.Struct):
     """Executions whose tasks are handed out again."""
     ended: list[EndedExecution] = []
     dead_letters: list[DeadLetter] = []
+    waits: list[WaitChange] = []
+    """Waits for somebody that are opened or closed."""
     outbox: list[Outgoing] = []
     """What the cold store has to hear of soon, where it is another store."""
     feed: list[tuple[str, list[Transition]]] = []
@@ -81,10 +84,12 @@ def plan_commit(lease: Lease, position: int, decided: Sequence[Commands]) -> Com
             plan.stops += commands.stops
         if commands.dead_letters:
             plan.dead_letters += commands.dead_letters
+        waits = changes_of(execution_id, commands.nodes.values())
+        plan.waits += waits
         if commands.finished:
-            _add_end(plan, commands)
+            _add_end(plan, commands, waits)
         else:
-            _add_timer_and_pause(plan, commands)
+            _add_timer_and_pause(plan, commands, waits)
             # a plan that is refused is made again in parts, when the execution may have gone on
             commands.record = copy(commands.record)
     return plan
@@ -98,7 +103,7 @@ def _tasks_to_queue(commands: Commands) -> list[Task]:
     return [task for task in commands.tasks if key_of(task) not in stopped]
 
 
-def _add_timer_and_pause(plan: CommitPlan, commands: Commands) -> None:
+def _add_timer_and_pause(plan: CommitPlan, commands: Commands, waits: list[WaitChange]) -> None:
     """Of an execution that goes on: when it wakes, and whether its tasks are handed out."""
     execution_id = commands.execution_id
     if commands.timer_changed:
@@ -110,11 +115,11 @@ def _add_timer_and_pause(plan: CommitPlan, commands: Commands) -> None:
         plan.paused.append(execution_id)
     elif commands.paused is False:
         plan.resumed.append(execution_id)
-    if commands.paused is not None or commands.dead_letters:
-        _add_outgoing(plan, commands)
+    if commands.paused is not None or commands.dead_letters or waits:
+        _add_outgoing(plan, commands, waits)
 
 
-def _add_end(plan: CommitPlan, commands: Commands) -> None:
+def _add_end(plan: CommitPlan, commands: Commands, waits: list[WaitChange]) -> None:
     record = commands.record
     if record is None:  # the end of an execution changes its record, so this is a bug
         raise ValueError(f"execution {commands.execution_id} ended without a record")
@@ -122,15 +127,19 @@ def _add_end(plan: CommitPlan, commands: Commands) -> None:
     plan.ended.append(
         EndedExecution(commands.execution_id, record.state, record.finished_at, report)
     )
-    _add_outgoing(plan, commands, report)
+    _add_outgoing(plan, commands, waits, report)
 
 
-def _add_outgoing(plan: CommitPlan, commands: Commands, report: bytes = b"") -> None:
+def _add_outgoing(
+    plan: CommitPlan, commands: Commands, waits: list[WaitChange], report: bytes = b""
+) -> None:
     """Put what the cold store has to know of an execution into the outbox."""
     summary = None
     tells_state = commands.finished or commands.paused is not None
     if tells_state and commands.record is not None:
         revision = commands.history[-1].seq if commands.history else 0
         summary = summary_of(commands.record, revision)
-    if summary is not None or commands.dead_letters:
-        plan.outbox.append(Outgoing(commands.execution_id, summary, commands.dead_letters, report))
+    if summary is not None or commands.dead_letters or waits:
+        plan.outbox.append(
+            Outgoing(commands.execution_id, summary, commands.dead_letters, report, waits)
+        )

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import NodeRun
-from penstock.engine.state import Execution
 from penstock.engine.states import NodeState
 from penstock.stores.base import Stored
-from penstock.views.nodes import last_error
+from penstock.views.nodes import ItemCounts, item_counts, last_error
 from penstock.views.times import time_text
 
 MESSAGE_CHARACTERS_MAX = 300
@@ -40,6 +39,9 @@ class GraphNode(msgspec.Struct, kw_only=True):
     ]
     condition: str | None = None
     optional: bool
+    items: Annotated[
+        ItemCounts | UnsetType, Meta(description="Of a map or a loop that has begun.")
+    ] = UNSET
 
 
 class Graph(msgspec.Struct, kw_only=True):
@@ -96,11 +98,6 @@ def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, s
     record = stored.record
     nodes = plan.nodes
     order = plan.order
-    if record.added:
-        execution = Execution(plan, record)
-        nodes = execution.nodes
-        order = list(execution.in_order())
-
     node_views: list[GraphNode] = []
     for node, depth in zip(nodes, levels(nodes, order), strict=True):
         node_id = node.node_id
@@ -108,6 +105,8 @@ def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, s
         view = _node_view(node, run, depth)
         if node_id in waits:
             view.reason, _ = waits[node_id]
+        if node.region is not None:
+            view.items = item_counts(run, stored.runs, is_loop=node.region.repeat is not None)
         node_views.append(view)
 
     return Graph(

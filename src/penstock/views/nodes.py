@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import msgspec
@@ -10,10 +12,21 @@ from msgspec import UNSET, Meta, UnsetType, structs
 from penstock.definition.plan import PlanNode
 from penstock.engine.commands import NodeRun
 from penstock.engine.events import TaskError
-from penstock.engine.states import NodeState
+from penstock.engine.states import NODE_ENDS, NodeState
 from penstock.views.attempts import NodeAttempt
 from penstock.views.errors import Error, error_view
 from penstock.views.times import time_text
+
+
+class ItemCounts(msgspec.Struct, kw_only=True):
+    """The items of a map, or the rounds of a loop so far."""
+
+    total: int
+    open: int
+    completed: int
+    failed: int
+    skipped: int
+    cancelled: int
 
 
 class Node(msgspec.Struct, kw_only=True):
@@ -38,6 +51,26 @@ class Node(msgspec.Struct, kw_only=True):
     optional: Annotated[
         bool | UnsetType, Meta(description="Its failure fails nothing else. Left out if false.")
     ] = UNSET
+    items: Annotated[
+        ItemCounts | UnsetType, Meta(description="Of a map or a loop that has begun.")
+    ] = UNSET
+
+
+class ListedNode(Node, kw_only=True):
+    """A node in a list: of an execution, or inside of the items of a map."""
+
+    node_id: str
+
+
+class ItemLine(msgspec.Struct, kw_only=True):
+    """An item that has ended, in a stream of them."""
+
+    seq: Annotated[int, Meta(description="Give it as `after` to go on behind this line.")]
+    index: int
+    key: Annotated[str | None, Meta(description="The identity of the item.")]
+    state: str
+    output: Any = None
+    error: Error | None = None
 
 
 class Retry(msgspec.Struct, kw_only=True):
@@ -46,6 +79,8 @@ class Retry(msgspec.Struct, kw_only=True):
     multiplier: float
     max_delay_seconds: float
     jitter_seconds: float
+    on: Annotated[list[str], Meta(description="Which errors are retried; empty: all.")] = []
+    not_on: list[str] = []
 
 
 class NodeDetail(Node, kw_only=True):
@@ -93,6 +128,28 @@ def node_view(run: NodeRun | None, output: Any, wait: tuple[str, str] | None = N
         queued_at=time_text(run.queued_at),
         started_at=time_text(run.started_at),
         finished_at=time_text(run.finished_at),
+    )
+
+
+def item_counts(
+    run: NodeRun | None, runs: Mapping[str, NodeRun], *, is_loop: bool
+) -> ItemCounts | UnsetType:
+    """The items of a map by their states; nothing if it hasn't begun."""
+    if run is None or run.more is None:
+        return UNSET
+    states = Counter[str]()
+    first = 1 if is_loop else 0
+    for index in range(first, run.more.opened + first):
+        item = runs.get(f"{run.node_id}[{index}]")
+        states[str(item.state) if item else "PENDING"] += 1
+    ended = sum(states[state] for state in NODE_ENDS)
+    return ItemCounts(
+        total=run.more.size,
+        open=run.more.opened - ended if run.state is NodeState.WAITING else 0,
+        completed=states[NodeState.COMPLETED],
+        failed=states[NodeState.FAILED],
+        skipped=states[NodeState.SKIPPED],
+        cancelled=states[NodeState.CANCELLED],
     )
 
 

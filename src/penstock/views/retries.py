@@ -10,11 +10,23 @@ from msgspec import UNSET, Meta, UnsetType
 from penstock.views.problems import ProblemDocument
 
 
+class RetryItems(msgspec.Struct, kw_only=True):
+    """Items of a map, or rounds of a loop, in a retry."""
+
+    runs: Annotated[int, Meta(description="Of those that were in the list before.")]
+    keeps: int
+    sample: Annotated[list[str], Meta(description="The first of those that run.")]
+    decided_again: Annotated[
+        bool, Meta(description="The list is made again; items are kept by their identities.")
+    ] = False
+
+
 class RetryRun(msgspec.Struct):
     """A node that a retry runs, and why."""
 
     node_id: str
     reason: str
+    items: RetryItems | UnsetType = UNSET
 
 
 class Retried(msgspec.Struct, kw_only=True):

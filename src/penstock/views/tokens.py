@@ -14,7 +14,7 @@ from msgspec import Meta
 
 from penstock.definition.model import BUILT_IN_HANDLERS
 from penstock.definition.plan import Plan
-from penstock.engine.commands import ExecutionRecord, NodeRun
+from penstock.engine.commands import NodeRun
 from penstock.engine.reasons import Reason
 
 LLM_HANDLER = "llm_service"
@@ -35,7 +35,6 @@ class _Output(msgspec.Struct):
 
 
 def tokens_of(
-    record: ExecutionRecord,
     runs: Mapping[str, NodeRun],
     outputs: Mapping[str, bytes],
     plan: Plan,
@@ -46,8 +45,6 @@ def tokens_of(
     Reused outputs don't count: an earlier execution has paid for them. Failed attempts do.
     """
     handlers = {node.node_id: node.handler for node in plan.nodes}
-    for added in record.added:
-        handlers[added.node_id] = handlers[added.like]
     tokens: Tokens | None = None
     for node_id, handler in handlers.items():
         if handler != LLM_HANDLER and handler in BUILT_IN_HANDLERS:

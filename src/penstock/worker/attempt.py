@@ -312,6 +312,8 @@ def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
         deadline=attempt.deadline,
         workflow=task.workflow,
         inputs=task.inputs,
+        item=task.item,
+        index=task.index,
         on_heartbeat=attempt.log.heartbeat,
         lenient_config=task.lenient_config or settings.mock_services,
         secrets=attempt.in_use,
@@ -347,6 +349,8 @@ async def _call_process(
             "idempotency_key": task.idempotency_key,
             "deadline": attempt.deadline,
             "workflow": task.workflow,
+            "item": task.item,
+            "index": task.index,
         }
         return Request(
             handler.name,

@@ -25,10 +25,12 @@ class Context:
         "_inputs",
         "_on_heartbeat",
         "_raw_inputs",
+        "_raw_item",
         "attempt",
         "deadline",
         "execution_id",
         "idempotency_key",
+        "index",
         "lenient_config",
         "log",
         "node_id",
@@ -48,6 +50,8 @@ class Context:
         lenient_config: bool = False,
         secrets: Sequence[SecretInUse] = (),
         inputs: Iterable[tuple[str, Any]] = (),
+        item: bytes | None = None,
+        index: int | None = None,
         log: logging.Logger | None = None,
         on_heartbeat: Callable[[Any], None] | None = None,
     ) -> None:
@@ -60,10 +64,18 @@ class Context:
         self.lenient_config = lenient_config
         self.secrets = secrets
         self.log = log or HANDLER_LOG
+        self.index = index
+        """The index of the node's item; in a loop, the number of the round. Outside, None."""
+        self._raw_item = item
         self._raw_inputs = inputs
         self._inputs: dict[str, Any] | None = None
         self._on_heartbeat = on_heartbeat
         self._cancelled = False
+
+    @property
+    def item(self) -> Any:
+        """The item of the map that the node is in; in a loop, what the last round carried on."""
+        return None if self._raw_item is None else msgspec.json.decode(self._raw_item)
 
     @property
     def inputs(self) -> Mapping[str, Any]:

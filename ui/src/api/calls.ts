@@ -75,6 +75,18 @@ export const getNode = (execution_id: string, node_id: string) =>
     }),
   );
 
+export const listNodes = (
+  execution_id: string,
+  under: string,
+  state: string | undefined,
+  cursor: string | null,
+) =>
+  data(
+    client.GET(at('/executions/{execution_id}/nodes'), {
+      params: { path: { execution_id }, query: { under, state, cursor, limit: 500 } },
+    }),
+  );
+
 export const getLogs = (execution_id: string, node_id: string) =>
   data(
     client.GET(at('/executions/{execution_id}/nodes/{node_id}/logs'), {
@@ -283,6 +295,7 @@ export type HistoryItem = ItemOf<typeof getHistory>;
 /** An event of a stream: a line of the history, and whose it is. */
 export type Transition = HistoryItem & Pick<Execution, 'execution_id'>;
 export type NodeDetail = Answer<typeof getNode>;
+export type ListedNode = ItemOf<typeof listNodes>;
 export type RetryPlan = Answer<typeof retry>;
 export type RetryRun = RetryPlan['runs'][number];
 export type BulkItem = ItemOf<typeof requestBulk>;

@@ -35,7 +35,16 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
           {node.handler}
           {node.attempt > 1 && ` · attempt ${node.attempt}`}
           {node.optional && ' · optional'}
+          {node.items && ` · ${itemsText(node.items)}`}
         </span>
+        {node.items && (
+          <progress
+            className={node.items.failed ? 'node-items failed' : 'node-items'}
+            aria-label={itemsText(node.items)}
+            value={endedItems(node.items)}
+            max={Math.max(node.items.total, 1)}
+          />
+        )}
       </span>
       {retry && runReason !== null && runReason !== undefined && (
         <RotateCcw size={14} aria-hidden="true" className="node-again" />
@@ -43,6 +52,18 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
     </div>
   );
 });
+
+type Items = NonNullable<GraphNode['items']>;
+
+function endedItems(items: Items): number {
+  return items.completed + items.failed + items.skipped + items.cancelled;
+}
+
+/** `9,987 of 10,000, 13 failed` */
+function itemsText(items: Items): string {
+  const done = `${endedItems(items).toLocaleString('en')} of ${items.total.toLocaleString('en')}`;
+  return items.failed ? `${done}, ${items.failed.toLocaleString('en')} failed` : done;
+}
 
 function tooltipOf(node: GraphNode, runReason: string | null | undefined): string {
   const lines = [node.id, `${node.handler}${node.state ? ` · ${node.state}` : ''}`];

@@ -42,6 +42,16 @@ function event(
 }
 
 describe('a store of nodes', () => {
+  it('leaves what happens inside of a map to the counts of the graph', () => {
+    const store = new NodeStore([node('each'), node('odd[1]')]);
+    expect(
+      store.apply([event(1, 'each[3].parse', 'QUEUED'), event(2, 'each[3]', 'COMPLETED')]),
+    ).toBe(true);
+    expect(store.ids).toEqual(['each', 'odd[1]']);
+    expect(store.apply([event(3, 'odd[1]', 'RUNNING')])).toBe(false);
+    expect(store.get('odd[1]')?.state).toBe('RUNNING');
+  });
+
   it('follows a node through its attempts', () => {
     const store = new NodeStore([node('a')]);
     store.apply([

@@ -53,6 +53,10 @@ export class NodeStore {
     let isGraphOutdated = false;
     for (const event of events) {
       if (event.node_id === null) continue;
+      if (this.isInside(event.node_id)) {
+        isGraphOutdated = true; // the counts of its map are in the graph
+        continue;
+      }
       const node = this.byId.get(event.node_id) ?? this.addNotListed(event.node_id);
       this.byId.set(node.id, afterTransition(node, event));
       if (this.notListed.has(node.id)) isGraphOutdated = true;
@@ -74,6 +78,15 @@ export class NodeStore {
     }
     if (hasNewNodes) this.ids = [...nodes.map((node) => node.id), ...this.notListed];
     this.notify();
+  }
+
+  /** Whether this is an item of a map or a round of a loop, or a node inside of one. */
+  private isInside(id: string): boolean {
+    if (this.byId.has(id)) return false;
+    for (const bracket of id.matchAll(/\[\d+\]/g)) {
+      if (this.byId.has(id.slice(0, bracket.index))) return true;
+    }
+    return false;
   }
 
   private addNotListed(id: string): GraphNode {

@@ -9,6 +9,7 @@ import { StateBadge } from '../../components/StateBadge';
 import { Tabs } from '../../components/Tabs';
 import { nodeHasEnded } from '../../states';
 import { NodeConfig } from './NodeConfig';
+import { NodeItems } from './NodeItems';
 import { NodeLogs } from './NodeLogs';
 import { NodeOutput } from './NodeOutput';
 import { NodeSummary } from './NodeSummary';
@@ -21,6 +22,7 @@ const TABS = [
   { id: 'config', label: 'Config' },
   { id: 'logs', label: 'Logs' },
 ];
+const ITEMS = { id: 'items', label: 'Items' };
 const LOOK_MS = 1500;
 
 /** The details of one node, fetched again whenever its state changes. */
@@ -76,7 +78,19 @@ export function NodePanel({
       </header>
       <Loaded query={detail} what="Loading the node">
         {(data) => (
-          <Tabs label="Parts of the node" tabs={TABS} chosen={tab} onChoose={setTab}>
+          <Tabs
+            label="Parts of the node"
+            tabs={node?.items ? [...TABS, ITEMS] : TABS}
+            chosen={tab}
+            onChoose={setTab}
+          >
+            {tab === 'items' && (
+              <NodeItems
+                executionId={run.execution.execution_id}
+                nodeId={nodeId}
+                ended={nodeHasEnded(state)}
+              />
+            )}
             {tab === 'summary' && <NodeSummary detail={data} />}
             {tab === 'output' && <NodeOutput detail={data} />}
             {tab === 'config' && <NodeConfig detail={data} />}
