@@ -22,12 +22,13 @@ from typing import Any
 
 import msgspec
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 import penstock
 from benchmarks.workloads import Document, diamond
 from penstock.api import problems
 from penstock.api.events import events_routes
+from penstock.api.timing import ApiTiming
 from penstock.config import Settings
 from penstock.engine.commands import Commands
 from penstock.runtime import run_loop
@@ -78,9 +79,10 @@ async def read(port: int, path: str, count: int, out: Path) -> None:
 
 @asynccontextmanager
 async def serving(engine: penstock.Engine) -> AsyncIterator[int]:
-    app = FastAPI()
+    service = engine.service
+    routes = events_routes(service.live_events, service.item_events, ApiTiming())
+    app = Starlette(routes=[routes])
     problems.install(app)
-    app.include_router(events_routes(engine.service.live_events))
     config = uvicorn.Config(
         app, port=0, log_config=None, access_log=False, lifespan="off", ws="none", http="httptools"
     )

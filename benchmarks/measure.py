@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import penstock
-from benchmarks.workloads import Document, workloads
+from benchmarks.workloads import Document, task_count, workloads
 from penstock.config import Settings
 from penstock.runtime import run_loop
 from penstock.worker.registry import Handler, Registry
@@ -31,7 +31,7 @@ class Probe:
 
 def hops(document: Document, probe: Probe, executions: list[str]) -> list[float]:
     """Milliseconds from the last parent's outcome to the child's start."""
-    parents = {node["id"]: node["dependencies"] for node in document["nodes"]}
+    parents = {node["id"]: node.get("dependencies", []) for node in document["nodes"]}
     return sorted(
         (probe.at[execution, node] - max(probe.at[execution, parent] for parent in before)) * 1000
         for execution in executions
@@ -58,7 +58,7 @@ async def measure(document: Document, count: int, store: str) -> dict[str, Any]:
     if not all(result.completed for result in results):
         raise SystemExit("not every execution completed")
     waits = hops(document, probe, [handle.id for handle in handles]) or [0.0]
-    tasks = count * len(document["nodes"])
+    tasks = count * task_count(document)
     return {
         "seconds": seconds,
         "tasks_per_second": tasks / seconds,

@@ -26,7 +26,16 @@ from typing import Any
 
 import psutil
 
-from benchmarks.workloads import Document, chain, diamond, layers
+from benchmarks.workloads import (
+    Document,
+    chain,
+    diamond,
+    each,
+    each_body,
+    fan,
+    layers,
+    task_count,
+)
 from penstock.config import Settings
 from penstock.local import PostgresServer, RedisServer
 from penstock.runtime import open_scaled, run_loop, service_over
@@ -58,7 +67,7 @@ class Bench:
             "SELECT max(ended_at), count(*) FROM executions WHERE id = ANY(%s)", ids
         )
         ended_at = float(rows[0][0])
-        seconds, tasks = ended_at - began, count * len(document["nodes"])
+        seconds, tasks = ended_at - began, count * task_count(document)
         hops = await self._hops(ids[0])
         return {
             "seconds": seconds,
@@ -149,7 +158,9 @@ def roles(settings: dict[str, str], orchestrators: int, workers: int) -> Iterato
 
 @contextlib.asynccontextmanager
 async def bench(url: str, database: str, processes: dict[str, int]) -> AsyncIterator[Bench]:
-    settings = Settings.load({"store": url, "database": database}, environ={})
+    settings = Settings.load(
+        {"store": url, "database": database, "map_items_max": 100_000}, environ={}
+    )
     async with open_scaled(settings) as stores:
         assert isinstance(stores, ScaledStores)
         service = service_over(stores, settings)
@@ -168,6 +179,9 @@ WORK: dict[str, tuple[Document, int]] = {
     "5,000 diamonds at once": (diamond(), 5000),
     "chain of 1,000": (chain(1000), 1),
     "100 × 100 layers": (layers(100, 100), 1),
+    "1 → 10,000 → 1": (fan(10_000), 1),
+    "map of 10,000": (each(10_000), 1),
+    "map of 10,000, bodies": (each_body(10_000), 1),
 }
 
 

@@ -45,6 +45,31 @@ def diamond() -> Document:
     return _document("diamond", [("a", []), ("b", ["a"]), ("c", ["a"]), ("d", ["b", "c"])])
 
 
+def each(size: int) -> Document:
+    """A map of so many items, each of them one node."""
+    return {
+        "name": f"map-{size}",
+        "nodes": [{"id": "each", "for_each": list(range(size)), "handler": "noop"}],
+    }
+
+
+def each_body(size: int) -> Document:
+    """A map of so many items, each of them a sub-graph of one node."""
+    body = [{"id": "work", "handler": "noop"}]
+    return {
+        "name": f"map-body-{size}",
+        "nodes": [{"id": "each", "for_each": list(range(size)), "nodes": body}],
+    }
+
+
+def task_count(document: Document) -> int:
+    """The tasks of one execution: a map has one for each item and node of its body."""
+    return sum(
+        len(node["for_each"]) * len(node.get("nodes", [node])) if "for_each" in node else 1
+        for node in document["nodes"]
+    )
+
+
 def real_graphs() -> list[Document]:
     """The graphs beside the project, where they are there."""
     graphs = []
@@ -67,6 +92,9 @@ def workloads() -> dict[str, tuple[Document, int]]:
         "1 → 1,000 → 1": (fan(1000), 1),
         "100 × 100 layers": (layers(100, 100), 1),
         "2,000 diamonds at once": (diamond(), 2000),
+        "1 → 10,000 → 1": (fan(10_000), 1),
+        "map of 10,000": (each(10_000), 1),
+        "map of 10,000, bodies": (each_body(10_000), 1),
     }
     for graph in real_graphs():
         work[str(graph["name"])] = (graph, 1)

@@ -138,6 +138,64 @@ def store(service: Service) -> None:
         for column in range(100)
     ]
     service.call("/workflows", {"name": "ten-thousand", "nodes": wide})
+    store_control_flow(service)
+
+
+def store_control_flow(service: Service) -> None:
+    page_nodes = [
+        {"id": "fetch", "handler": "shop.work", "config": {"seconds": 0.2}},
+        {
+            "id": "check",
+            "handler": "fail",
+            "depends_on": ["fetch"],
+            "condition": "page % 97 == 13",
+            "config": {"message": "the page has no title"},
+            "retry": {"max_attempts": 1},
+        },
+        {
+            "id": "index",
+            "handler": "echo",
+            "depends_on": ["check"],
+            "trigger_rule": "none_failed",
+            "config": {"page": "{{ page }}"},
+        },
+    ]
+    pages = {
+        "id": "pages",
+        "for_each": "{{ input.pages }}",
+        "as": "page",
+        "max_parallel": 60,
+        "on_item_failure": "skip",
+        "depends_on": ["sitemap"],
+        "nodes": page_nodes,
+    }
+    nodes = [
+        {"id": "sitemap", "handler": "noop"},
+        pages,
+        {"id": "report", "handler": "echo", "depends_on": ["pages"]},
+    ]
+    service.call("/workflows", {"name": "crawl", "nodes": nodes})
+    form = {
+        "type": "object",
+        "required": ["tone"],
+        "properties": {
+            "tone": {"enum": ["warm", "plain"], "description": "How the letter sounds"},
+            "send_on": {"type": "string", "format": "date"},
+            "urgent": {"type": "boolean"},
+        },
+    }
+    release = {
+        "title": "Send this letter to Ada?",
+        "text": "Dear Ada,\n\nyour order 1234 is on its way.",
+        "form": form,
+        "comment": "on_reject",
+        "expires_seconds": 2 * 86400,
+    }
+    nodes = [{"id": "release", "handler": "approval", "config": release}]
+    service.call("/workflows", {"name": "letter", "nodes": nodes})
+    refund = {"title": "Refund 64.40 EUR for order 1234?", "needed": 2}
+    nodes = [{"id": "refund", "handler": "approval", "config": refund}]
+    service.call("/workflows", {"name": "refund", "nodes": nodes})
 
 
 def load(service: Service, seconds: float) -> None:
@@ -179,6 +237,20 @@ def begin(page: Page, service: Service) -> None:
     page.wait_for_timeout(150)
 
 
+def begin_map(page: Page, service: Service) -> None:
+    """A map, caught in the middle."""
+    execution_id = service.start("crawl", {"pages": list(range(3000))})
+    page.goto(f"{service.address}/ui/executions/{execution_id}?node=pages")
+    page.get_by_role("button", name=re.compile("^COMPLETED [6-9]")).wait_for(timeout=120_000)
+
+
+def ask(page: Page, service: Service) -> None:
+    service.start("letter")
+    service.start("refund")
+    page.reload()
+    page.get_by_role("button", name="Send this letter").click()
+
+
 def press(name: str) -> Step:
     return lambda page, _: page.get_by_role("button", name=re.compile(name)).first.click()
 
@@ -214,6 +286,8 @@ PAGES: dict[str, tuple[str, list[Step]]] = {
     "running": ("/executions", [begin]),
     "failed": ("/executions/{failed}?node=charge", [graph]),
     "retry": ("/executions/{failed}?retry=yes", [graph]),
+    "map": ("/executions", [begin_map]),
+    "approvals": ("/approvals", [ask]),
     "time-line": ("/executions/{failed}?tab=time", []),
     "large": ("/executions/{large}", [open_groups]),
     "workflows": ("/workflows", []),

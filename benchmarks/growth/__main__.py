@@ -30,6 +30,7 @@ class Sizes(NamedTuple):
     active: tuple[int, ...] = (1000, 10_000, 100_000)
     finished: tuple[int, ...] = (1000, 100_000, 1_000_000)
     payload: tuple[int, ...] = (100, 1000, 10_000, 100_000, 1_000_000)
+    items: tuple[int, ...] = (1000, 10_000, 100_000)
     diamonds: int = 1000
     hops: int = 100
     rounds: int = 7
@@ -37,7 +38,15 @@ class Sizes(NamedTuple):
 
 
 QUICK = Sizes(
-    (1000, 10_000), (1000, 10_000), (1000, 10_000), (100, 10_000, 1_000_000), 200, 50, 3, 10
+    (1000, 10_000),
+    (1000, 10_000),
+    (1000, 10_000),
+    (100, 10_000, 1_000_000),
+    (1000, 10_000),
+    200,
+    50,
+    3,
+    10,
 )
 SCALED_NODES_MAX = 10_000
 
@@ -91,11 +100,12 @@ def by_fill(empty: Side, full: Side, kind: str, to: Sequence[int], sizes: Sizes)
 def measure(profile: str, sizes: Sizes, folder: Path, only: str) -> dict[str, list[Point]]:
     points_by_kind: dict[str, list[Point]] = {}
     nodes_max = SCALED_NODES_MAX if profile == "scaled" else max(sizes.nodes)
-    if only in "nodes payload":
+    if only in "nodes items payload":
         with sides(profile, folder, 1) as (side,):
             probe(side, sizes.diamonds, sizes.hops)  # nobody is measured on its first work
             nodes = [size for size in sizes.nodes if size <= nodes_max]
             points_by_kind["nodes"] = by_size(side, "layers", nodes, min(3, sizes.rounds))
+            points_by_kind["items"] = by_size(side, "items", sizes.items, min(3, sizes.rounds))
             points_by_kind["payload"] = by_size(
                 side, "payload", sizes.payload, sizes.rounds, sizes.pairs
             )
@@ -111,7 +121,7 @@ def measure(profile: str, sizes: Sizes, folder: Path, only: str) -> dict[str, li
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--profile", choices=PROFILES, nargs="*", default=PROFILES)
-    parser.add_argument("--only", default="", help="active, finished, nodes or payload")
+    parser.add_argument("--only", default="", help="active, finished, nodes, items or payload")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try it")
     parser.add_argument("--rounds", type=int, help="how often each side is measured")
     parser.add_argument(

@@ -16,6 +16,7 @@ from benchmarks.marks import put_between
 PROFILES = {"sqlite": "SQLite", "scaled": "Redis + PostgreSQL"}
 TITLES = {
     "nodes": "nodes in the DAG",
+    "items": "items of a map",
     "active": "active executions beside it",
     "finished": "finished executions in the store",
     "payload": "bytes of output, passed on to a child",

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import penstock
 from benchmarks.growth import filling, tasks
 from benchmarks.scaled import Bench
-from benchmarks.workloads import Document, diamond
+from benchmarks.workloads import Document, diamond, task_count
 from penstock.service.submissions import Submissions
 
 STEP_SECONDS = 0.05
@@ -47,7 +47,7 @@ class Embedded:
             time.process_time() - all_threads,
         )
         assert all(result.completed for result in results), "not every execution completed"
-        micros = 1e6 / (count * len(document["nodes"]))
+        micros = 1e6 / (count * task_count(document))
         return {
             "wall": figures[0] * micros,
             "loop": figures[1] * micros,
@@ -87,7 +87,7 @@ class Scaled:
     async def run(self, document: Document, count: int) -> Found:
         own = time.process_time()
         figures = await self._bench.run(document, count)
-        own = (time.process_time() - own) / (count * len(document["nodes"])) * 1e6
+        own = (time.process_time() - own) / (count * task_count(document)) * 1e6
         cpu = {
             name.removesuffix("_us_per_task"): used
             for name, used in figures.items()

@@ -23,15 +23,17 @@ import penstock
 from benchmarks.growth import tasks
 from benchmarks.growth.stores import Embedded, Scaled, Subject, until
 from benchmarks.scaled import bench, roles, servers
-from benchmarks.workloads import Document, chain, diamond, layers
+from benchmarks.workloads import Document, chain, diamond, each, layers
 from penstock.config import Settings
 from penstock.runtime import run_loop
 
 WIDTH = 100
+ITEMS_MAX = {"PENSTOCK_MAP_ITEMS_MAX": "100000"}
 WORK: dict[str, Callable[[int], Document]] = {
     "diamonds": lambda _size: diamond(),
     "chain": chain,
     "layers": lambda nodes: layers(nodes // WIDTH, WIDTH),
+    "items": each,
     "payload": tasks.passes_on,
 }
 """By name, the document of a size."""
@@ -80,7 +82,7 @@ async def opened(profile: str, folder: Path) -> AsyncIterator[Subject]:
     if profile == "sqlite":
         path = folder / "growth.db"
         async with penstock.Engine(
-            f"sqlite:///{path}", settings=Settings.load(environ={})
+            f"sqlite:///{path}", settings=Settings.load(environ=ITEMS_MAX)
         ) as engine:
             yield Embedded(engine, path)
         return
@@ -90,6 +92,7 @@ async def opened(profile: str, folder: Path) -> AsyncIterator[Subject]:
             "PENSTOCK_DATABASE": postgres.url,
             "PENSTOCK_LOG_LEVEL": "WARNING",
             "PENSTOCK_HANDLERS": "benchmarks.growth.tasks",
+            **ITEMS_MAX,
         }
         with roles(settings, 1, 1) as processes:
             everything = {**processes, "redis": redis.pid, "postgres": postgres.pid}

@@ -33,7 +33,9 @@ from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.memory import MemoryStores
 from penstock.stores.memory.cold import MemoryColdStore
+from penstock.stores.posts import Post
 from penstock.stores.records import ApiKey, AuditLine, Weights
+from penstock.stores.signals import Judge, NewSignal
 from penstock.stores.topology import Topology
 
 HEAD_BYTES = 8
@@ -52,6 +54,12 @@ CHANGES: dict[str, dict[str, Any]] = {
         "record_intents": tuple[list[Intent], dict[str, AuditLine]],
         "trigger": tuple[str, bytes | None, dict[str, Any]],
         "request_control": tuple[str, str],
+    },
+    "signals": {
+        "put": tuple[NewSignal, int],
+    },
+    "posts": {
+        "put": tuple[Post],
     },
     "dead_letters": {
         "close_dead_letters": tuple[list[int], str, float, str | None],
@@ -157,6 +165,9 @@ class JournalColdStore:
     def __init__(self, memory: MemoryColdStore, journal: Journal) -> None:
         self.definitions = JournalPart("definitions", memory.definitions, journal)
         self.executions = JournalExecutions("executions", memory.executions, journal)
+        self.signals = JournalSignals("signals", memory.signals, journal)
+        self.posts = JournalPart("posts", memory.posts, journal)
+        self.waits = memory.waits  # commits change them
         self.dead_letters = JournalDeadLetters("dead_letters", memory.dead_letters, journal)
         self.counts = memory.counts  # these only read
         self.api_keys = JournalPart("api_keys", memory.api_keys, journal)
@@ -221,6 +232,19 @@ class JournalExecutions(JournalPart):
         if new_intents:
             self._write("record_intents", (new_intents, lines))
         return ids
+
+
+class JournalSignals(JournalPart):
+    async def put(self, signal: NewSignal, taken: int = 0, judge: Judge | None = None) -> Any:
+        """Store a signal. A signal that was stored before isn't written again.
+
+        Who judges has judged when the journal is read.
+        """
+        self._journal.check()
+        stored = await self._memory.put(signal, taken, judge)
+        if stored.is_new:
+            self._write("put", (signal, taken))
+        return stored
 
 
 def _all_arguments(method: Any, *arguments: Any, **named: Any) -> list[Any]:

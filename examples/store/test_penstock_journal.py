@@ -53,6 +53,35 @@ def test_every_execution_ends_whenever_the_process_was_killed(tmp_path: Path) ->
         assert asyncio.run(go_on(copy)) == ["COMPLETED"], size
 
 
+def test_signals_are_in_the_journal(tmp_path: Path) -> None:
+    """Also one that came before its node waited, and one for a correlation."""
+    first = {"id": "first", "handler": "signal", "config": {"name": "go"}}
+    second = {
+        "id": "second",
+        "handler": "signal",
+        "config": {"name": "paid", "correlation": "order-7"},
+        "depends_on": ["first"],
+    }
+
+    async def start() -> str:
+        async with penstock.Engine(f"journal:///{tmp_path}/work.journal") as engine:
+            execution = await engine.start({"name": "patient", "nodes": [first, second]})
+            assert not (await engine.post_signal("paid", "order-7"))["delivered"]
+            return execution.id
+
+    async def send(execution_id: str) -> None:
+        async with penstock.Engine(f"journal:///{tmp_path}/work.journal") as engine:
+            assert (await engine.signal(execution_id, "go"))["number"] == 1
+
+    async def go_on(execution_id: str) -> str:
+        async with penstock.Engine(f"journal:///{tmp_path}/work.journal") as engine:
+            return str((await engine.result(execution_id, timeout=30)).state)
+
+    execution_id = asyncio.run(start())
+    asyncio.run(send(execution_id))
+    assert asyncio.run(go_on(execution_id)) == "COMPLETED"
+
+
 def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
     async def open_twice() -> None:
         first, second = new_stores(tmp_path), new_stores(tmp_path)

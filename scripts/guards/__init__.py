@@ -7,7 +7,17 @@ by a function and a pattern (`scripts.patterns`); `scripts.refusals` finds refus
 
 from __future__ import annotations
 
-from scripts.guards import edges, engine, orchestrator, postgres, redis, stores, tables
+from scripts.guards import (
+    edges,
+    engine,
+    orchestrator,
+    postgres,
+    redis,
+    regions,
+    stores,
+    tables,
+    waiting,
+)
 from scripts.guards.guard import Guard
 from scripts.patterns import ROOT
 
@@ -18,6 +28,8 @@ LISTED = [
     *postgres.GUARDS,
     *redis.GUARDS,
     *edges.GUARDS,
+    *waiting.GUARDS,
+    *regions.GUARDS,
 ]
 GUARDS = [*tables.GUARDS, *LISTED]
 

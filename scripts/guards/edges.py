@@ -30,6 +30,22 @@ GUARDS = [
         test="tests/worker/test_addresses.py",
     ),
     Guard(
+        "a link in a notification decides only with the secret that signed it",
+        "service/approval_links.py",
+        at="read",
+        pattern="not signed.is_signed_with(notify_secret.encode())",
+        without="False",
+        test="tests/runtime/test_notifying.py",
+    ),
+    Guard(
+        "a loop goes on only where its previous is kept",
+        "service/retry_plan.py",
+        at="_keep_items",
+        pattern="_check_previous(...)",
+        without="pass",
+        test="tests/service/test_retry_plan.py",
+    ),
+    Guard(
         "one retry per execution",
         "service/retries.py",
         at="Retries._prepare",

@@ -321,7 +321,7 @@ GUARDS = [
     Guard(
         "who controls an execution locks its row",
         "stores/postgres/executions.py",
-        at="_select_locked",
+        at="select_locked",
         pattern=Sql("FOR UPDATE"),
         without="",
         test="tests/postgres/test_concurrency.py",

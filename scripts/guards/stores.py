@@ -148,14 +148,14 @@ GUARDS = [
     Guard(
         "what is decided after a commit began is not part of it",
         "orchestrator/committer.py",
-        at="Committer.begin",
+        at="Committer._plan",
         pattern="plan_commit(...)",
         without="""
             type(
                 "Late",
                 (),
                 {"__getattr__": lambda _plan, name: getattr(
-                    plan_commit(self._lease, after, changes), name)},
+                    plan_commit(self._lease, after, changes, has_outbox=self._is_tiered), name)},
             )()
         """,
         test="tests/orchestrator/test_committer.py",
@@ -163,7 +163,7 @@ GUARDS = [
     Guard(
         "a task that its own commit stops is not queued",
         "stores/commit_plan.py",
-        at="_tasks_to_queue",
+        at="_without_stopped",
         pattern="key_of(_) not in _",
         without="",
         test="tests/contract/test_commit_plan.py",
@@ -172,8 +172,8 @@ GUARDS = [
         "an execution that has ended is neither woken nor paused by its last commit",
         "stores/commit_plan.py",
         at="plan_commit",
-        pattern="_add_end(...)",
-        without="_add_end(...) or _add_timer_and_pause(plan, commands)",
+        pattern="if commands.finished: ...",
+        without="if commands.finished: _add_end(plan, commands, waits)",
         test="tests/contract/test_commit_plan.py",
     ),
     Guard(

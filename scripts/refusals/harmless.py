@@ -27,6 +27,18 @@ SAVES = "saves work: without it the same happens, more slowly"
 
 HARMLESS = [
     Excuse(
+        "engine/loops.py",
+        at="advance",
+        pattern="_holds(execution, region)",
+        reason="a loop's condition is what its document asks for",
+    ),
+    Excuse(
+        "engine/outputs.py",
+        at="ItemOutputs.address",
+        pattern="_ in owner.region.plan.body.numbers",
+        reason="tells a node from an item; either has a value",
+    ),
+    Excuse(
         LUA + "rate_limit.lua",
         at="",
         pattern="amount > 0",
@@ -409,5 +421,59 @@ HARMLESS = [
         at="ColdWriter._acknowledge",
         pattern="not copy.summary.has_ended",
         reason="saves work: one that has ended leaves the hot store next",
+    ),
+    Excuse(
+        "stores/postgres/signals.sql",
+        at="select_undelivered",
+        pattern="phase = 'started'",
+        reason="a signal to an execution that has ended changes nothing",
+    ),
+    Excuse(
+        "stores/postgres/posts.sql",
+        at="select_waits",
+        pattern="phase = 'started'",
+        reason="the end of an execution closes its waits",
+    ),
+    Excuse(
+        "stores/sqlite/posts.sql",
+        at="select_waits",
+        pattern="phase = 'started'",
+        reason="the end of an execution closes its waits",
+    ),
+    Excuse(
+        "stores/postgres/waits.sql",
+        at="put_waits",
+        pattern="phase = 'started'",
+        reason="a wait that is listed after the end is only shown, and not even that",
+    ),
+    Excuse(
+        "stores/postgres/waits.sql",
+        at="select_waits",
+        pattern="phase = 'started'",
+        reason="the end of an execution closes its waits",
+    ),
+    Excuse(
+        "stores/postgres/waits.sql",
+        at="select_numbers",
+        pattern="phase = 'started'",
+        reason="a signal to an execution that has ended changes nothing",
+    ),
+    Excuse(
+        "stores/postgres/posts.sql",
+        at="lock_execution",
+        pattern="FOR UPDATE",
+        reason="the primary key refuses a second signal with the same number",
+    ),
+    Excuse(
+        "stores/postgres/posts.sql",
+        at="delete_expired",
+        pattern="FOR UPDATE",
+        reason="without it, two that delete the same rows wait for each other",
+    ),
+    Excuse(
+        "stores/memory/signals.py",
+        at="MemorySignals.undelivered",
+        pattern="_ in EXECUTION_ENDS",
+        reason="a signal to an execution that has ended changes nothing",
     ),
 ]

@@ -28,7 +28,7 @@ The parts, from the edges to what everything stands on; none imports one above i
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from penstock.definition.builder import Ref, Workflow, text
+from penstock.definition.builder import Ref, Workflow, expression, text
 from penstock.definition.model import Retry
 from penstock.errors import (
     Conflict,
@@ -67,6 +67,7 @@ __all__ = [  # noqa: RUF022 -- grouped by use
     "Ref",
     "Retry",
     "text",
+    "expression",
     "load",
     # write a handler
     "handler",

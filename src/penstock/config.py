@@ -413,6 +413,11 @@ class Settings:
     document_max_bytes: int = _setting(10 * MIB, _size)
     document_max_nodes: int = _setting(100_000, _whole(1))
     document_max_depth: int = _setting(64, _whole(1))
+    map_items_max: int = _setting(10_000, _whole(1, 100_000))
+    notify_secret: str | None = _setting(None, _text)
+    """Signs what `notify` of approvals posts, and the links in it."""
+    public_url: str | None = _setting(None, _text)
+    """Where people reach the API and the UI: what links in notifications begin with."""
     secrets_file: str | None = _setting(None, _text)
     secret_rules: Mapping[str, SecretRule] = field(default_factory=dict)
     """By the secret's name in capitals: names are found in either case."""
@@ -478,6 +483,7 @@ class Settings:
     def describe(self) -> dict[str, Any]:
         """What is in force, as JSON, without passwords and keys."""
         values = {item.name: _describe_value(getattr(self, item.name)) for item in fields(self)}
+        values["notify_secret"] = self.notify_secret and "***"
         values["llm_providers"] = {
             name: {
                 "base_url": hide_password(provider.base_url),

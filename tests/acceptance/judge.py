@@ -14,6 +14,7 @@ from penstock.engine.states import EXECUTION_ENDS, NODE_ENDS, NODE_TRANSITIONS, 
 from penstock.stores import codec
 from penstock.stores.base import Stored
 from penstock.stores.sqlite.claims import Claims
+from tests.acceptance import regions
 from tests.simulation.judge import violations
 
 
@@ -76,6 +77,7 @@ def _judge_execution(
     )
     verdict.executions[name] = stored
     problems = _problems(stored) + violations(stored, documents[stored.record.workflow], None)
+    problems += regions.problems(stored)
     if state != stored.record.state or ended_at is None:
         problems.append(f"its row says {state}, ended at {ended_at}")
     verdict.problems += [f"{name}: {problem}" for problem in problems]

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Self
 
-from tests.acceptance import shop
+from tests.acceptance import shop, works
 from tests.acceptance.judge import Verdict, judge
 from tests.waiting import until_now
 
@@ -56,7 +56,7 @@ class Life:
         Returns False if the program ended before.
         """
         until_now(
-            lambda: self.process.poll() is not None or len(calls(self.folder)) >= count,
+            lambda: self.process.poll() is not None or count_calls(self.folder) >= count,
             f"{count} calls",
             seconds=PATIENCE_SECONDS,
         )
@@ -64,7 +64,18 @@ class Life:
 
 
 def calls(folder: Path) -> list[str]:
-    return lines(folder / "handlers")
+    others = [
+        f"{call.execution_id} {call.node} {call.attempt}"
+        for call in works.calls(folder / shop.WORKS)
+        if call.event == "begun"
+    ]
+    return lines(folder / "handlers") + others
+
+
+def count_calls(folder: Path) -> int:
+    """As many as `calls` has lines, without decoding them."""
+    files = [folder / "handlers", *(folder / shop.WORKS).glob("*.calls")]
+    return sum(file.read_bytes().count(b"\n") for file in files if file.exists())
 
 
 def lines(file: Path) -> list[str]:

@@ -31,6 +31,7 @@ import psycopg
 import redis
 
 from penstock.config import Settings
+from penstock.engine.states import NODE_ENDS
 from penstock.local import PostgresServer, RedisServer
 from penstock.local.process import Process
 from penstock.runtime import open_scaled, service_over
@@ -38,6 +39,7 @@ from penstock.service.submissions import StartRequest
 from penstock.stores.base import ControlRequest
 from penstock.stores.postgres.migrating import migrate
 from penstock.stores.scaled import ScaledStores
+from penstock.stores.waits import WaitSearch
 from tests.acceptance import works
 from tests.servers import database_url, open_folder, postgres_server, redis_server
 from tests.waiting import until, until_now
@@ -356,6 +358,16 @@ class Client:
     async def state(self, execution_id: str) -> str:
         return str((await self.service.executions.stored(execution_id)).record.state)
 
+    async def _open_nodes(self, execution_id: str) -> str:
+        """Nodes that haven't ended, with their last lines of history, for a message."""
+        stored = await self.service.executions.stored(execution_id)
+        nodes = [repr(run) for run in stored.runs.values() if run.state not in NODE_ENDS]
+        lines = [repr(line) for line in stored.history[-10:]]
+        signals = await self.stores.cold.signals.of([execution_id])
+        waits = await self.stores.cold.waits.find(WaitSearch(limit=1000))
+        listed = [row.wait.node_id for row in waits if row.wait.execution_id == execution_id]
+        return "\n".join([*nodes, *lines, f"signals: {signals}", f"listed waits: {listed}"])
+
     async def until_ended(self, *ids: str, seconds: float = END_SECONDS) -> None:
         """Also in PostgreSQL. Without ids: all that were accepted."""
         names = list(ids or self.accepted)
@@ -367,8 +379,9 @@ class Client:
             await until(have_ended, f"{len(names)} executions end", seconds=seconds)
         except AssertionError as error:
             left = await self._unfinished(names)
+            story = await self._open_nodes(left[0][0]) if left else ""
             raise AssertionError(
-                f"{error}; {len(left)} left, such as {left[:3]}\n{self._plant.tails()}"
+                f"{error}; {len(left)} left, such as {left[:3]}\n{story}\n{self._plant.tails()}"
             ) from None
 
     async def until_all_ended(self, seconds: float = END_SECONDS) -> None:

@@ -18,6 +18,7 @@ from penstock.engine.commands import DeadLetter
 from penstock.stores import codec
 from penstock.stores.base import Stored
 from penstock.stores.postgres.executions import decode_changes
+from tests.acceptance import regions
 from tests.acceptance.plant import PARTITIONS, Plant
 from tests.acceptance.works import Call
 from tests.simulation.judge import ENDS, REBUILT, violations
@@ -136,7 +137,7 @@ def _read(plant: Plant, verdict: Verdict) -> None:
 
 
 def _problems(
-    stored: Stored, document: dict[str, Any] | None, begun: Iterable[Call], *, counts_calls: bool
+    stored: Stored, document: dict[str, Any] | None, begun: list[Call], *, counts_calls: bool
 ) -> list[str]:
     if document is None:
         return ["nobody was told of it"]
@@ -147,6 +148,7 @@ def _problems(
     open_nodes = {node["id"] for node in document["nodes"]} - {
         name for name, run in stored.runs.items() if run.state in ENDS
     }
+    problems += regions.problems(stored, begun if counts_calls else None)
     if open_nodes:
         problems.append(f"nodes without an outcome: {sorted(open_nodes)[:SHOWN]}")
     return problems

@@ -15,6 +15,7 @@ from penstock.errors import StoreUnavailable
 from penstock.local.server import Server
 from tests.acceptance import works
 from tests.acceptance.outside import Caller, Effort, begin, caller, complaints, say, wrong_attempts
+from tests.acceptance.people import people
 from tests.acceptance.plant import END_SECONDS, Client, Plant
 from tests.acceptance.plant_judge import Verdict, judge
 from tests.faults.table import Fault
@@ -48,7 +49,7 @@ def play(
         (api,) = begin(plant, apis=1)
 
         async def main() -> None:
-            async with plant.client() as client, caller() as calls:
+            async with plant.client() as client, caller() as calls, people(client.service):
                 await act(Scene(plant, api.ready(), client, calls, fault))
 
         asyncio.run(main())

@@ -20,10 +20,14 @@ from typing import Any
 import penstock
 from penstock.config import Settings
 from penstock.errors import StoreError, StoreLocked
+from tests.acceptance import regions, works
+from tests.acceptance.people import people
 
 FOLDER = Path(sys.argv[2]) if len(sys.argv) > 2 else Path()
 EXECUTIONS = int(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3].isdigit() else 500
 AT_ONCE = 10
+WORKS = "works"
+"""The folder of the calls of `tests.acceptance.works`."""
 STEADY = {
     "max_attempts": 150,
     "initial_delay_seconds": 0.01,
@@ -98,13 +102,14 @@ FAN = document(
     {"start": (), **{f"n{i}": ("start",) for i in range(8)}, "end": [f"n{i}" for i in range(8)]},
 )
 FLOWS = (DIAMOND, CHAIN, FAN)
+MIXED = (*FLOWS, *regions.DOCUMENTS)
 BAD = document("poison", {"bad": ""}, handler="poison", retry=FEW)
 BAD_OF_ONE = document("poison", {"bad": ""}, handler="poison", retry=FEW, queue="one")
 FRAIL = document("frail", {"a": ""}, retry=FEW, queue="one")
 SLOW = document("slow", {"a": "", "b": "a", "c": "b"}, handler="pause", config={"seconds": 0.05})
 LARGE = document("large", {"a": "", "b": "a", "c": "b"}, config={"text": "x" * 2000})
 BULKY = document("bulky", {"a": "", "b": "a"}, handler="note_large")
-EVERY = (*FLOWS, BAD, FRAIL, SLOW, LARGE, BULKY)
+EVERY = (*MIXED, BAD, FRAIL, SLOW, LARGE, BULKY)
 
 
 def engine(**settings: Any) -> penstock.Engine:
@@ -128,8 +133,8 @@ async def finish(running: penstock.Engine) -> None:
         await running.execution(execution_id).result()
 
 
-async def be_killed(flows: Sequence[dict[str, Any]] = FLOWS) -> None:
-    async with engine() as running:
+async def be_killed(flows: Sequence[dict[str, Any]] = MIXED) -> None:
+    async with engine() as running, people(running.service):
         for first in range(len(lines("accepted")), EXECUTIONS, AT_ONCE):
             await accept(
                 running,
@@ -141,7 +146,7 @@ async def be_killed(flows: Sequence[dict[str, Any]] = FLOWS) -> None:
 
 async def be_killed_at_a_point() -> None:
     """With everything in it that is written in some way of its own."""
-    await be_killed((*FLOWS, BULKY))
+    await be_killed((*MIXED, BULKY))
 
 
 async def be_poisoned() -> None:
@@ -218,6 +223,8 @@ MODES: dict[str, Callable[[], Awaitable[None]]] = {
 
 
 async def main() -> None:
+    (FOLDER / WORKS).mkdir(exist_ok=True)
+    os.environ[works.FOLDER_VARIABLE] = str(FOLDER / WORKS)
     me = asyncio.current_task()
     assert me is not None
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, me.cancel)

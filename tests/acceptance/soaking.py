@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import psutil
 
-from tests.acceptance import works
+from tests.acceptance import regions, works
 from tests.acceptance.outside import LOST, Caller, flush, is_built, say, unfinished
 from tests.acceptance.plant import END_SECONDS, Plant, Role
 from tests.acceptance.plant_judge import left_in_redis
@@ -26,6 +26,7 @@ KINDS = (
     works.single("failing", "work_fail", config={"times": 2}),
     works.any_dag(7),
     works.fan(30),
+    *regions.DOCUMENTS,
 )
 FEW_FAULTS = ("worker", "orchestrator", "api", "FLUSHALL", "Redis stopped", "Redis killed")
 FAULTS = (

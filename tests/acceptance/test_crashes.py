@@ -14,7 +14,15 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance import shop
-from tests.acceptance.lives import PATIENCE_SECONDS, Life, accepted, assert_guarantees, calls, lines
+from tests.acceptance.lives import (
+    PATIENCE_SECONDS,
+    Life,
+    accepted,
+    assert_guarantees,
+    calls,
+    count_calls,
+    lines,
+)
 from tests.faults.table import Fault
 from tests.waiting import until_now
 
@@ -35,16 +43,19 @@ def test_nothing_is_lost_or_done_twice_through_many_kills(fault: Fault, tmp_path
         "one execution per idempotency key"
     )
     assert verdict.states() == {"COMPLETED": executions}
-    assert verdict.dead_letters == []
+    assert {dead_letter.handler for dead_letter in verdict.dead_letters} == {"work_fail"}
     assert verdict.reasons()["lost"] > 0, "no kill hit a task"
     assert any(not call.endswith(" 1") for call in calls(tmp_path))
     nodes = {flow["name"]: {node["id"] for node in flow["nodes"]} for flow in shop.FLOWS}
     for stored in verdict.executions.values():
+        if stored.record.workflow not in nodes:
+            continue  # maps, loops and waits: the judge knows what they must have
         assert stored.runs.keys() == nodes[stored.record.workflow]
     completed = {
         f"{name} {run.node_id} {run.attempt}"
         for name, execution in verdict.executions.items()
         for run in execution.runs.values()
+        if run.worker_id is not None
     }
     assert completed <= set(calls(tmp_path)), "an outcome was recorded of a call that never was"
     lost = verdict.reasons()["lost"]
@@ -63,7 +74,7 @@ def _kill_and_start_again(fault: Fault, folder: Path, goal: int, executions: int
     kills, choose = 0, fault.choices()
     while kills < goal:
         with Life(folder, "be_killed", str(executions)) as life:
-            count = len(calls(folder)) + choose.randint(1, 170)
+            count = count_calls(folder) + choose.randint(1, 170)
             assert life.wait_for_calls(count), f"it ended after {kills} kills with {life.end()}"
             _pass(choose.random() * 0.03)
             os.kill(life.process.pid, signal.SIGKILL)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.stores.postgres.migrating import migrate
-from tests.acceptance import works
+from tests.acceptance import regions, works
 from tests.acceptance.outside import Effort, active, say
 from tests.acceptance.plant import PARTITIONS, Plant, open_plant
 from tests.acceptance.scenes import (
@@ -58,6 +58,8 @@ def test_what_runs_goes_on_without_postgresql_and_is_archived_later(fault: Fault
             ids = await pause(scene, how)
             before = len(calls.accepted)
             await until(lambda: len(calls.accepted) > before + 5, "there are orders under way")  # noqa: B023
+            for document in regions.DOCUMENTS:
+                await scene.client.submit(document, 5)
             take_away(scene.plant.postgres, how)
             await go_on_meanwhile(scene, ids, how)
             await taken_again(scene, scene.plant.postgres.start)

@@ -11,7 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.acceptance import works
+from tests.acceptance import regions, works
+from tests.acceptance.people import people
 from tests.acceptance.plant import (
     END_SECONDS,
     SOON_DEAD,
@@ -41,8 +42,11 @@ FLOWS = [
     works.diamond(),
     works.chain(20),
     *(works.any_dag(seed) for seed in range(6)),
+    *regions.DOCUMENTS,
 ]
 FAN = works.fan(100)
+PAUSES = works.chain(4, "work_pause", config={"seconds": 0.5})
+"""Its tasks take so long that some worker that is killed has one."""
 STRIKES = {"worker": 1.0, "orchestrator": 2.0, "api": 1.0}
 """At full size: how many seconds apart; else any process, every second."""
 
@@ -130,7 +134,7 @@ async def _submit(client: Client, submitter: Submitter, choose: random.Random, r
         waiting += [
             asyncio.create_task(submitter.order(f"order-{number}-{n}")) for n in range(ORDERS)
         ]
-        documents = [FAN, *choose.choices(FLOWS, k=PER_ROUND - ORDERS - 1)]
+        documents = [FAN, PAUSES, *choose.choices(FLOWS, k=PER_ROUND - ORDERS - 2)]
         for document in documents:
             await client.submit(document)
         await pass_time(ROUND_SECONDS / 2)
@@ -158,7 +162,11 @@ def test_nothing_is_lost_or_done_twice_while_a_process_is_killed_every_second(fa
     rounds, asleep = fault.size(SHORT_ROUNDS, ROUNDS), ASLEEP if fault.is_full else SHORT_ASLEEP
 
     async def main(plant: Plant, choose: random.Random) -> tuple[dict[str, Any], Submitter]:
-        async with plant.client() as client, aiohttp.ClientSession() as session:
+        async with (
+            plant.client() as client,
+            aiohttp.ClientSession() as session,
+            people(client.service),
+        ):
             submitter, zombie = Submitter(plant, session), plant.one("orchestrator")
             killing = [
                 _strike(plant, choose, kind, rounds, seconds, zombie)
@@ -223,12 +231,15 @@ def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused(fault
     naps = []
 
     async def main(plant: Plant) -> dict[str, Any]:
-        async with plant.client() as client:
+        async with plant.client() as client, people(client.service):
             zombie = plant.one("orchestrator")
             for _ in range(NAPS):
                 await plant.until_owned(3)
-                await client.submit(works.chain(20), 200)
-                await _until_busy(plant)
+                calls_before = len(plant.calls())
+                await client.submit(works.chain(20), 150)
+                for document in regions.DOCUMENTS:
+                    await client.submit(document, 10)
+                await _until_busy(plant, calls_before)
                 zombie.freeze()
                 naps.append(await _until_taken(plant, zombie, "a frozen orchestrator's"))
                 zombie.thaw()
@@ -247,9 +258,8 @@ def test_what_an_orchestrator_decides_that_slept_past_its_lease_is_refused(fault
         fault.promises(TAKEOVER_SECONDS, slowest_takeover_seconds=max(naps))
 
 
-async def _until_busy(plant: Plant) -> None:
-    before = len(plant.calls())
-    await until(lambda: len(plant.calls()) > before + 300, "there is work")
+async def _until_busy(plant: Plant, calls_before: int) -> None:
+    await until(lambda: len(plant.calls()) > calls_before + 300, "there is work")
 
 
 async def _until_taken(plant: Plant, role: Role, whose: str) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.outside import begin, caller, complaints, say, unfinished
+from tests.acceptance.people import people
 from tests.acceptance.plant import END_SECONDS, SOON_DEAD, Plant, Role, open_plant
 from tests.acceptance.plant_judge import Verdict, judge
 from tests.acceptance.soaking import FAULTS, FEW_FAULTS, KINDS, Soak, figures
@@ -51,7 +52,7 @@ def test_a_soak_with_random_faults_loses_nothing_and_leaves_nothing_behind(
         before = {role.name: figures(role) for role in lasting_roles}
 
         async def main() -> tuple[Soak, Verdict]:
-            async with caller() as calls:
+            async with caller() as calls, plant.client() as client, people(client.service):
                 soak = Soak(plant, calls, fault.choices(), lasting_roles, seconds)
                 await soak.run(FAULTS if minutes else FEW_FAULTS, rests=bool(minutes))
                 return soak, await _judged(plant, calls.accepted, calls.refused, soak)

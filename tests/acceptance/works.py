@@ -82,6 +82,13 @@ def note(_config: Any, ctx: penstock.Context) -> dict[str, Any]:
     return {"node": ctx.node_id, "attempt": ctx.attempt}
 
 
+@penstock.handler("work_echo")
+def echo(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
+    """Returns its config: what it was given is recorded, as it was filled in."""
+    write("begun", ctx)
+    return config
+
+
 @penstock.handler("work_pause")
 async def pause(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]:
     """For `seconds`, or until a file of the name `until` is in the folder."""
@@ -92,6 +99,12 @@ async def pause(config: dict[str, Any], ctx: penstock.Context) -> dict[str, Any]
         await asyncio.sleep(min(0.02, config.get("seconds", 0.02)))
     write("done", ctx)
     return {"attempt": ctx.attempt}
+
+
+@penstock.handler("work_at")
+async def end_at(config: dict[str, Any], _ctx: penstock.Context) -> None:
+    """Ends `at` a time of day, so that others can do something at the same moment."""
+    await asyncio.sleep(max(0.0, config["at"] - time.time()))
 
 
 class Gate:
@@ -131,8 +144,10 @@ def spreads(folder: Path) -> list[float]:
 
 @penstock.handler("work_fail")
 def fail(config: dict[str, Any], ctx: penstock.Context) -> int:
-    """The first `times` attempts."""
+    """The first `times` attempts; for good if that is what `hopeless` is."""
     write("begun", ctx)
+    if "hopeless" in config and config["times"] == config["hopeless"]:
+        raise penstock.Terminal("it was to fail for good")
     if ctx.attempt <= config.get("times", 1_000_000):
         raise RuntimeError(f"attempt {ctx.attempt} was to fail")
     return ctx.attempt

@@ -12,7 +12,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import msgspec
-from fastapi import FastAPI, Request
+from starlette.applications import Starlette
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api import problems
@@ -153,7 +154,7 @@ class Site:
         self.cold = Cold()
         self.keys = Keys(self.cold)
         self.audit_log = AuditLog(self.cold, timing)
-        self.app = FastAPI(redoc_url=None, docs_url=None, openapi_url=None)
+        self.app = Starlette()
         problems.install(self.app)
         for method, path in TABLE:
             self.app.add_route(named(path), whoami, methods=[method])

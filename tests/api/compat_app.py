@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from penstock import Context, Engine
 from penstock.api.access import CALLER, Caller
@@ -33,7 +33,7 @@ class Answer(NamedTuple):
 
 
 class Client:
-    def __init__(self, app: FastAPI, service: Service) -> None:
+    def __init__(self, app: Starlette, service: Service) -> None:
         self.app = app
         self.service = service
         self.gate = asyncio.Event()
@@ -136,7 +136,7 @@ async def serving(
     tmp_path, *, own: Iterable[Handler] = (), **settings: Any
 ) -> AsyncIterator[Client]:
     """`settings` are flags over the defaults, such as `mock_services=True`."""
-    app = FastAPI()
+    app = Starlette()
 
     async def gated(config: dict[str, Any], ctx: Context) -> dict[str, Any]:
         await client.gate.wait()
@@ -156,7 +156,7 @@ async def serving(
     ) as engine:
         client = Client(app, engine.service)
         install(app)
-        app.include_router(compat_routes(engine.service, ApiTiming()))
+        app.routes.append(compat_routes(engine.service, ApiTiming()))
         try:
             yield client
         finally:

@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import aiohttp
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from penstock.api import problems
 from penstock.api.events import events_routes
+from penstock.api.routing import Router
 from penstock.api.timing import ApiTiming
+from penstock.config import Settings
+from penstock.service.executions import Executions
+from penstock.service.item_events import ItemEvents
 from penstock.service.live_events import LiveEvents
+from penstock.service.timing import ServiceTiming
+from penstock.stores.memory import MemoryStores
+from penstock.stores.plan_cache import PlanCache
 from tests.waiting import until
 
 SMALL_BUFFER = 4096
@@ -49,17 +57,27 @@ class Served:
         await self._running
 
 
+def item_events_of(live_events: LiveEvents) -> ItemEvents:
+    """Counts of items, which the executions of a chronicle don't have."""
+    stores = MemoryStores(time.time)
+    plans = PlanCache(stores.cold, dict)
+    executions = Executions(stores, plans, nullcontext, ServiceTiming.of(Settings()))
+    return ItemEvents(executions, live_events)
+
+
 @asynccontextmanager
 async def served(live_events: LiveEvents, **times: float) -> AsyncIterator[Served]:
-    app = FastAPI()
+    router = Router()
+    routes = events_routes(live_events, item_events_of(live_events), ApiTiming(**times))
+    router.include(routes, prefix="/api/v1")
+    app = Starlette(routes=[router])
     problems.install(app)
-    app.include_router(events_routes(live_events, ApiTiming(**times)), prefix="/api/v1")
     async with served_app(app, live_events) as events_server:
         yield events_server
 
 
 @asynccontextmanager
-async def served_app(app: FastAPI, live_events: LiveEvents) -> AsyncIterator[Served]:
+async def served_app(app: Starlette, live_events: LiveEvents) -> AsyncIterator[Served]:
     # what the kernel keeps for a client that doesn't read is the same on every machine
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SMALL_BUFFER)
@@ -89,7 +107,7 @@ class Events:
             name, _, value = text.partition(": ")
             if not text and "data" in fields:
                 yield {
-                    "id": fields["id"],
+                    "id": fields.get("id", ""),
                     "event": fields["event"],
                     "data": json.loads(fields["data"]),
                 }

@@ -29,6 +29,7 @@ GRAPH_NODE = {
     "error",
     "condition",
     "optional",
+    "until",
 }
 
 

@@ -77,11 +77,11 @@ def test_what_a_key_can_not_be(name, scopes):
 def test_each_scope_includes_those_before_it():
     for rank, granted in enumerate(SCOPES):
         assert [includes((granted,), needed) for needed in SCOPES] == [
-            rank >= other for other in range(4)
+            rank >= other for other in range(len(SCOPES))
         ]
     assert includes(["read", "operate"], "submit")
     assert not includes([], "read")
-    assert SCOPES == ("read", "submit", "operate", "admin")
+    assert SCOPES == ("read", "submit", "approve", "operate", "admin")
 
 
 def changed(token: str, at: int) -> str:

@@ -187,6 +187,8 @@ def test_the_rules_and_notes_of_a_node_are_shown_however_it_is_written(
         "multiplier": 2.0,
         "max_delay_seconds": 30.0,
         "jitter_seconds": 0.5,
+        "on": [],
+        "not_on": [],
     }
     assert node["resolved_config"] == {"n": 1}
 

@@ -99,7 +99,9 @@ def test_every_operation_has_a_name_of_its_own_a_summary_and_its_errors(api: Cal
         for status, answer in errors.items():
             assert answer["description"], (name, status)
             assert answer["content"].keys() == {"application/problem+json"}, (name, status)
-        if "{" in name:
+        if (
+            "{" in name and "/api/v1/signals/" not in name
+        ):  # that names nothing which may be missing
             assert "404" in errors, name
         if "requestBody" in operation:
             assert {"400", "413", "415"} <= errors.keys(), name

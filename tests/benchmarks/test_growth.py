@@ -15,6 +15,7 @@ from benchmarks.growth.sides import in_turn, ratios
 from benchmarks.lines import Axes, lines
 from benchmarks.marks import put_between
 from benchmarks.workloads import diamond
+from penstock.runtime import run_loop
 from penstock.stores.records import Search
 
 
@@ -87,7 +88,7 @@ def test_a_filled_file_holds_executions_that_the_engine_reads_as_its_own(tmp_pat
             assert set(copy.nodes) == {"a", "b", "c", "d"}
             assert len(await engine.stores.cold.executions.search(Search(limit=100))) == 51
 
-    penstock.runtime.run_loop(run())
+    run_loop(run())
     with sqlite3.connect(path) as connection:
         counts = connection.execute("SELECT count(*) FROM changes GROUP BY n").fetchall()
     assert len(set(counts)) == 1  # each copy has as many changes as its model

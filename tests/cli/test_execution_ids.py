@@ -9,8 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from penstock.cli.app import cli
 from penstock.cli.execution_ids import Ambiguous, resolve
 from penstock.cli.moments import moment
 from penstock.errors import NotFound
@@ -159,6 +161,28 @@ def test_every_command_takes_a_shortened_id_and_last(desk: Desk):
     retried = desk.json("retry", "@last", "--preview")
     assert retried["retry_of"] == execution_id
     assert desk.json("dlq", "list", "--execution", "@last") == {"items": []}
+
+
+def calls_with_last(group: click.Group) -> Iterator[list[str]]:
+    """A call of each command that takes an execution's id, with @last as that id."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command
+        arguments = [part for part in command.params if isinstance(part, click.Argument)]
+        if isinstance(command, click.Group):
+            yield from ([name, *call] for call in calls_with_last(command))
+        elif arguments and str(arguments[0].name).startswith("execution_id"):
+            yield [name, "@last", *("x" for part in arguments[1:] if part.required)]
+
+
+def test_no_command_takes_an_id_only_whole(tmp_path: Path):
+    calls = list(calls_with_last(cli))
+    assert len(calls) >= 12
+    with dev(tmp_path) as url:
+        empty = Desk(tmp_path, url)
+        for call in calls:
+            assert "so @last names none" in empty(*call).stderr, call
 
 
 def test_an_ambiguous_id_changes_nothing(desk: Desk):

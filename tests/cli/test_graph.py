@@ -176,3 +176,23 @@ def test_dependencies_that_follow_from_references_are_drawn(tmp_path):
                  ↓
              2   letter  echo  ← user
     """)
+
+
+def test_maps_and_loops_show_what_they_run(tmp_path):
+    body = [{"id": "fetch", "handler": "noop"}, {"id": "parse", "handler": "noop"}]
+    document = {
+        "name": "regions",
+        "nodes": [
+            {"id": "each", "for_each": "{{ input.pages }}", "nodes": body},
+            {"id": "poll", "handler": "noop", "repeat": {"until": "round > 2", "max_rounds": 3}},
+        ],
+    }
+    write(tmp_path, {"regions.json": json.dumps(document)})
+    text = penstock("graph", "regions.json", cwd=tmp_path).stdout
+    assert "for each of {{ input.pages }}: fetch, parse" in text
+    assert "until round > 2" in text
+    assert (
+        "until round" in penstock("graph", "regions.json", "--format", "dot", cwd=tmp_path).stdout
+    )
+    mermaid = penstock("graph", "regions.json", "--format", "mermaid", cwd=tmp_path).stdout
+    assert "fetch, parse" in mermaid

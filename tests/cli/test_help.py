@@ -115,6 +115,6 @@ def completed(words: str, position: int) -> set[str]:
 
 
 def test_commands_and_options_are_completed():
-    assert completed("penstock re", 1) == {"results", "retry", "resume"}
+    assert completed("penstock re", 1) == {"results", "retry", "resume", "reject"}
     assert completed("penstock graph --fo", 2) == {"--format"}
     assert completed("penstock graph --format ", 3) == {"text", "mermaid", "dot"}

@@ -26,7 +26,7 @@ HANDLERS = dedent("""
     import penstock
 
 
-    @penstock.handler("wait")
+    @penstock.handler("linger")
     async def wait(config):
         if "ready" in config:
             open(config["ready"], "w").close()
@@ -59,7 +59,7 @@ FLAGS = ("--handlers", "handlers.py")
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     both = nodes(
-        {"id": "a", "handler": "wait"},
+        {"id": "a", "handler": "linger"},
         {"id": "b", "handler": "hang"},
         {"id": "c", "dependencies": ["a"], "handler": "noop"},
     )
@@ -100,7 +100,7 @@ def test_json_is_printed_after_ctrl_c_too(folder: Path):
         folder,
         {
             "ready.json": json.dumps(
-                nodes({"id": "a", "handler": "wait", "config": {"ready": str(ready)}})
+                nodes({"id": "a", "handler": "linger", "config": {"ready": str(ready)}})
             )
         },
     )

@@ -9,7 +9,7 @@ import pytest
 from penstock.cli import live
 from penstock.cli.ending import FailedNode
 from penstock.cli.live import LiveScreen
-from penstock.cli.progress import Progress, choose_rows
+from penstock.cli.progress import Progress, choose_rows, rows_of_plan
 from penstock.definition.handler_configs import ConfigRules
 from penstock.definition.plan import compile_document
 from penstock.views.errors import Attempt, Error
@@ -25,7 +25,7 @@ class Story:
     def __init__(self, document: dict[str, Any]) -> None:
         rules = ConfigRules(is_lenient=True)
         plan = compile_document(document, allow_unknown_handlers=True, config_rules=rules).plan
-        self.progress = Progress(plan, "0190", START)
+        self.progress = Progress(plan.name, rows_of_plan(plan), "0190", START)
         self.happens(0, None, "RUNNING")
 
     def happens(

@@ -10,6 +10,7 @@ import pytest
 from penstock.definition import Problem, compile_document
 from penstock.definition.handler_configs import ConfigRules
 from penstock.definition.plan import Compiled, Plan
+from penstock.definition.template import Missing
 from penstock.errors import InvalidWorkflow
 
 
@@ -52,13 +53,22 @@ class Outputs:
         outputs: Mapping[str, Any],
         input_value: Any = None,
         aliases: Mapping[str, Mapping[str, str]] | None = None,
+        outcomes: Mapping[str, Mapping[str, Any]] | None = None,
+        ending: Mapping[str, Any] | None = None,
     ) -> None:
+        self._outcomes = outcomes or {}
+        self.ending = ending or {"state": "COMPLETED", "error": None}
         self._outputs = outputs
         self._input_value = input_value
         self._aliases = aliases or {}
 
     def output(self, node_id: str) -> Any:
+        if node_id not in self._outputs and node_id in self._outcomes:
+            raise Missing(f"{node_id!r} has no output")
         return self._outputs[node_id]
+
+    def outcome(self, node_id: str) -> Mapping[str, Any]:
+        return self._outcomes.get(node_id, {"state": "COMPLETED", "error": None})
 
     def aliases(self, node_id: str) -> Mapping[str, str]:
         return self._aliases.get(node_id, {})

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.definition import Retry, compile_document, parse
-from penstock.definition.builder import Ref, Workflow, text
+from penstock.definition.builder import Ref, Workflow, expression, text
 from penstock.definition.model import HandlerDefaults
 from tests.definition.documents import Outputs, problems_of
 
@@ -304,3 +304,56 @@ def test_every_path_from_every_id_finds_its_value(name: str, path: list[str | in
         ref = ref[key]
     flow.node(f"{name}!", "noop", x=ref)
     assert resolved(flow, f"{name}!", {name: value}) == {"x": "found"}
+
+
+def test_catches_take_references_ids_and_objects():
+    flow = Workflow("w")
+    a = flow.node("a", "noop")
+    flow.node("b", "noop", catches=a)
+    flow.node("c", "noop", catches=["a", {"node": a, "on": ["http:5xx"]}])
+    nodes = flow.document()["dag"]["nodes"]
+    assert nodes[1]["catches"] == ["a"]
+    assert nodes[2]["catches"] == ["a", {"node": "a", "on": ["http:5xx"]}]
+    assert "catches" not in nodes[0]
+
+
+def test_how_a_node_has_ended_is_state_and_error():
+    flow = Workflow("w")
+    a = flow.node("a", "noop")
+    odd = flow.node("a b", "noop")
+    flow.node(
+        "end",
+        "echo",
+        trigger_rule="all_done",
+        config={
+            "x": a.state,
+            "y": a.error["message"],
+            "z": text("{}!", odd.state),
+            "v": a["state"],
+        },
+    )
+    end = flow.document()["dag"]["nodes"][2]
+    assert end["dependencies"] == ["a", "a b"]
+    assert end["config"] == {
+        "x": "{{ nodes.a.state }}",
+        "y": "{{ nodes.a.error.message }}",
+        "z": '{{ nodes["a b"].state }}!',
+        "v": '{{ nodes["a"]["state"] }}',
+    }
+    compile_document(flow.document())
+
+
+def test_an_expression_has_references_in_it():
+    flow = Workflow("w")
+    a = flow.node("a", "noop")
+    b = flow.node("b", "echo", x=expression("{} * 1.2 > size({})", a["n"], a["items"]))
+    switch = flow.switch("s", expression("{} + 1", b["x"]), {"2": "c", "default": ["d"]})
+    flow.node("c", "noop", finally_=True)
+    flow.node("d", "noop", after=switch)
+    nodes = flow.document()["dag"]["nodes"]
+    assert nodes[1]["config"] == {"x": '{{ nodes["a"]["n"] * 1.2 > size(nodes["a"]["items"]) }}'}
+    assert nodes[1]["dependencies"] == ["a"]
+    assert nodes[2]["switch"] == '{{ nodes["b"]["x"] + 1 }}'
+    assert nodes[2]["cases"] == {"2": ["c"], "default": ["d"]}
+    assert nodes[3]["finally"] is True
+    compile_document(flow.document())

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from penstock.definition import compile_document, parse
 from penstock.definition.document_fields import (
+    CATCH_FIELDS,
     DAG_FIELDS,
     DEFAULTS_FIELDS,
     NODE_FIELDS,
+    REPEAT_FIELDS,
     RETRY_FIELDS,
     WORKFLOW_FIELDS,
 )
@@ -22,6 +24,7 @@ from penstock.definition.handler_configs import HANDLER_CONFIGS
 from penstock.definition.model import BUILT_IN_HANDLERS, HANDLER_ALIASES
 from penstock.definition.problems import Problems
 from penstock.definition.read import RETRY_MEANINGS, read
+from penstock.definition.read_regions import MAP_FIELDS
 from penstock.errors import InvalidWorkflow
 from tests.docs.pages import blocks
 
@@ -34,7 +37,11 @@ TABLES = {
     "dag": (DAG_FIELDS, SCHEMA["$defs"]["dag"]),
     "defaults": (DEFAULTS_FIELDS, SCHEMA["$defs"]["defaults"]),
     "retry": (RETRY_FIELDS, SCHEMA["$defs"]["retry"]),
+    "catch": (CATCH_FIELDS, SCHEMA["$defs"]["catch"]),
+    "repeat": (REPEAT_FIELDS, SCHEMA["$defs"]["repeat"]),
 }
+REGION_FIELDS = ("for_each", "repeat", "nodes", *MAP_FIELDS)
+"""Fields that have an effect only together, and so can't be chosen one by one."""
 GOOD: dict[str, list[Any]] = {
     "id": ["a", "a b"],
     "handler": ["noop", "echo"],
@@ -45,6 +52,12 @@ GOOD: dict[str, list[Any]] = {
     "dependencies": [[], "z", ["z"]],
     "config": [{}, {"x": 1}],
     "condition": [True, "1 < 2", ""],
+    "finally": [True, False],
+    "switch": ["1 + 1"],
+    "cases": [{"a": ["z"], "default": "z"}, {}],
+    "catches": [[], "z", ["z"], [{"node": "z", "on": ["http:5xx", "ValueError"]}]],
+    "on": ["http", ["timeout", "http:404"]],
+    "not_on": ["http", ["lost"]],
     "trigger_rule": ["all_done", "one_failed"],
     "queue": ["q"],
     "optional": [True, False],
@@ -124,7 +137,7 @@ def test_a_schema_in_a_document_is_fine():
 
 @given(
     fields(without(WORKFLOW_FIELDS, "nodes", "dag")),
-    st.lists(fields(without(NODE_FIELDS, "id", "handler")), min_size=1, max_size=3),
+    st.lists(fields(without(NODE_FIELDS, "id", "handler", *REGION_FIELDS)), min_size=1, max_size=3),
     st.sampled_from(["list", "object", "dag"]),
 )
 def test_what_the_parser_takes_fits_the_schema(
@@ -146,7 +159,7 @@ def test_what_the_parser_takes_fits_the_schema(
     defaults = workflow.get("defaults")
     has_default = isinstance(defaults, dict) and "retry" in defaults
     assume(not (has_default and any(name.startswith("retry") for name in workflow)))
-    bad_fields = {"bad_value", "bad_retry", "bad_timeout", "bad_id", "missing_handler"}
+    bad_fields = {"bad_value", "bad_retry", "bad_catch", "bad_timeout", "bad_id", "missing_handler"}
     is_bad = any(problem.code in bad_fields for problem in problems.errors)
     assert VALIDATOR.is_valid(document) == (not is_bad), (problems.errors, document)
 
@@ -190,6 +203,16 @@ BAD_NODES: list[dict[str, Any]] = [
     {"id": "a", "handler": "llm", "config": {"model": "m", "prompt": "x", "tools": {}}},
     {"id": "a", "handler": "sleep", "config": {"seconds": -1}},
     {"id": "a", "handler": "transform", "config": {"expression": 5}},
+    {"id": "a", "handler": "noop", "for_each": 5},
+    {"id": "a", "handler": "noop", "for_each": "list"},
+    {"id": "a", "handler": "noop", "for_each": [1], "max_parallel": 0},
+    {"id": "a", "handler": "noop", "for_each": [1], "on_item_failure": "ignore"},
+    {"id": "a", "handler": "noop", "for_each": [1], "max_failures": "five"},
+    {"id": "a", "for_each": [1], "nodes": []},
+    {"id": "a", "for_each": [1], "nodes": [{"id": "b"}]},
+    {"id": "a", "handler": "noop", "repeat": {"until": "true"}},
+    {"id": "a", "handler": "noop", "repeat": {"max_rounds": 3}},
+    {"id": "a", "handler": "noop", "repeat": {"until": "true", "max_rounds": 0}},
 ]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from penstock import testing
 from penstock.definition import compile_document
+from penstock.definition.cel import to_json
 from penstock.definition.plan import PlanNode
 from tests.definition.documents import Outputs, node, plan_of, problem_of, workflow
 
@@ -243,3 +244,10 @@ def test_whole_and_decimal_numbers_mix(price: float, expression: str, expected: 
         {"name": "w", "nodes": [a, {**transform(expression), "id": "b"}, after]}, input={}
     )
     assert run.result.nodes["c"]["state"] == "COMPLETED"
+
+
+def test_keys_are_in_the_order_of_their_text():
+    """CEL gives them in another order in each process; what is recorded must not differ."""
+    value = to_json({"b": {"d": 1, "c": 2}, "a": 3})
+    assert list(value) == ["a", "b"]
+    assert list(value["b"]) == ["c", "d"]

@@ -107,8 +107,8 @@ KNOWN_MISTAKES = [
                 "bad_config",
                 ".schema",
                 (
-                    '"schema" isn\'t a usable JSON Schema: "objekt" is not valid under any of '
-                    "the schemas listed in the 'anyOf' keyword"
+                    '"schema" isn\'t a usable JSON Schema: type: "objekt" isn\'t a type; use'
+                    " string, number, integer, boolean, object, array or null"
                 ),
             )
         ],

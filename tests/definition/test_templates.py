@@ -404,6 +404,7 @@ class TestAliases:
         assert {handler: set(aliases) for handler, aliases in OUTPUT_ALIASES.items()} == {
             "call_external_service": {"response", "result", "body", "fetched_content"},
             "llm_service": {"text", "answer", "result", "generation", "data"},
+            "signal": {"*"},
         }
 
 
@@ -461,16 +462,17 @@ def test_what_names_nothing_is_unknown(text: str, message: str):
 
 
 class TestConfigs:
-    def test_strings_at_any_depth_are_resolved_and_keys_are_not(self):
+    def test_strings_at_any_depth_are_resolved_and_keys_too(self):
         config = {
             "a": ["{{ user.age }}", {"b": [["x{{ user.age }}"]]}],
-            "{{ user }}": 1,
+            "{{ user.name }}": 1,
             "c": 2.5,
             "d": None,
         }
         plan_node = self.node(config)
         resolved, secrets = plan_node.config.resolve(SCOPE)
-        assert resolved == {"a": [42, {"b": [["x42"]]}], "{{ user }}": 1, "c": 2.5, "d": None}
+        assert resolved == {"a": [42, {"b": [["x42"]]}], "Ann": 1, "c": 2.5, "d": None}
+        assert list(resolved) == ["a", "Ann", "c", "d"]
         assert secrets == ()
         assert plan_node.needs == {"user"}
         assert plan_node.fixed_config is None

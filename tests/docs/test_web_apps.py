@@ -137,7 +137,7 @@ def test_beside_django(folder: Path) -> None:
 
         cookies = sign_in(url)
         me = call("GET", f"{url}/penstock/api/v1/me", Cookie=cookies).json
-        assert (me["name"], me["scopes"]) == ("ada", ["read", "submit", "operate"])
+        assert (me["name"], me["scopes"]) == ("ada", ["read", "submit", "approve", "operate"])
         listed = call("GET", f"{url}/penstock/api/v1/executions", Cookie=cookies).json
         assert [item["workflow"] for item in listed["items"]] == ["signup"]
         foreign = call(

@@ -8,7 +8,7 @@ import msgspec
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Transition
-from penstock.engine.events import Blob, Value
+from penstock.engine.events import Blob, SignalReceived, Value
 from penstock.engine.reused_outputs import set_reused
 from penstock.engine.state import Execution
 from penstock.engine.states import (
@@ -32,6 +32,7 @@ class Committed:
         self.nodes: dict[str, bytes] = {}
         self.outputs: dict[str, bytes] = {}
         self.history: list[Transition] = []
+        self.signals: list[bytes] = []
         self.folded: dict[str, str] = {}
         """The states recomputed from the history alone; the execution's own under an empty name."""
         self.timer: float | None = None
@@ -40,7 +41,10 @@ class Committed:
         if commands.record is not None:
             self.record = pack(commands.record)
         self.nodes.update((address, pack(run)) for address, run in commands.nodes.items())
+        for address in commands.dropped:
+            self.outputs.pop(address, None)
         self.outputs.update((address, pack(value)) for address, value in commands.outputs.items())
+        self.signals += map(pack, commands.signals)
         for line in commands.history:
             self._fold(line)
         if commands.timer_changed:
@@ -68,7 +72,12 @@ class Committed:
             address: unpack(value, bytes | Blob) for address, value in self.outputs.items()
         }
         execution = Execution(
-            plan, unpack(self.record, ExecutionRecord), runs, outputs, len(self.history)
+            plan,
+            unpack(self.record, ExecutionRecord),
+            runs,
+            outputs,
+            len(self.history),
+            [unpack(signal, SignalReceived) for signal in self.signals],
         )
         if execution.record.reused or execution.record.state is ExecutionState.PENDING:
             set_reused(execution, self.reused)
@@ -91,11 +100,12 @@ class Committed:
         assert self.outputs == {
             address: pack(value) for address, value in execution.outputs.items()
         }
+        assert self.signals == list(map(pack, execution.mailbox.signals.values()))
         assert self.folded.get("", "PENDING") == execution.record.state
         states = {address: run.state for address, run in execution.runs.items()}
         assert {node: state for node, state in self.folded.items() if node} == states
         assert execution.last_seq == len(self.history)
         unrecorded = bool(execution.record.reused)
         assert execution.record.state is ExecutionState.PENDING or unrecorded == bool(
-            execution.reused
+            execution.reused or execution.kept_items
         )

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Any
 
 import msgspec
 from hypothesis import note
 
+from penstock.definition.waits import decision_name
 from penstock.engine import events as ev
-from penstock.engine.events import AddedNode, Blob, TaskError, Value
+from penstock.engine.events import Blob, TaskError, Value
+from penstock.engine.reused_outputs import item_name
 from penstock.engine.state import INLINE_BYTES_MAX
 from tests.engine.choices import Choices
+from tests.engine.model import NothingThere
 from tests.engine.replica import EXECUTION_ID, Replica
-from tests.engine.workflows import TASK_OUTPUTS, Workflow
+from tests.engine.workflows import SIGNAL_NAMES, TASK_OUTPUTS, Workflow
 
 TASK_KINDS = ("started", "succeeded", "failed", "lost", "interrupted")
 SIMPLE: dict[str, Callable[[str], ev.AnyEvent]] = {
@@ -91,7 +95,7 @@ class Story:
         kinds = (
             ["timer"] * 4
             + ["again"] * 2
-            + ["stale", "start", *(set(self.extras) - {"blobs", "reused", "losses"})]
+            + ["stale", "start", *(set(self.extras) - {"blobs", "reused", "losses", "waits"})]
         )
         if claimed:
             kinds += (
@@ -134,7 +138,9 @@ class Story:
                 "retry_after": self.choose.any_of(None, None, 0.0, 7.0),
             }
             return ev.TaskFailed(
-                **about, started_at=self.now, error=TaskError("handler", "no luck")
+                **about,
+                started_at=self.now,
+                error=TaskError(self.choose.any_of("handler", "handler", "http"), "no luck"),
             )
         return ev.TaskLost(**about, interrupted=kind == "interrupted")
 
@@ -152,7 +158,35 @@ class Story:
         if kind == "again":
             again: ev.AnyEvent = self.choose.any_of(*self.sent)
             return again
-        return self.node_added() if kind == "add" else SIMPLE[kind](EXECUTION_ID)
+        if kind == "signal":
+            return self.signal()
+        return SIMPLE[kind](EXECUTION_ID)
+
+    def signal(self) -> ev.SignalReceived:
+        """A new one, or one whose number is known; they may overtake each other."""
+        number = self.choose.below(30)
+        model = self.steady.model
+        asking = [
+            name
+            for name in model.waits_for
+            if model.nodes[name].kind == "approval" and model.state[name] == "WAITING"
+        ]
+        if asking and self.choose.one_in(2):
+            name = decision_name(self.choose.any_of(*asking), 1)
+            decision = self.choose.any_of("approved", "approved", "rejected")
+            payload = msgspec.json.encode({"decision": decision})
+            return ev.SignalReceived(
+                EXECUTION_ID, number, name, payload, None, "somebody", self.now
+            )
+        return ev.SignalReceived(
+            EXECUTION_ID,
+            number,
+            self.choose.any_of(*SIGNAL_NAMES),
+            msgspec.json.encode(self.choose.any_of(*TASK_OUTPUTS)),
+            self.choose.any_of(None, "a", "b"),
+            "somebody",
+            self.now,
+        )
 
     def timer(self) -> ev.TimerFired:
         """On time, too early, or so late that several are due at once."""
@@ -173,20 +207,29 @@ class Story:
         """Any nodes at all, and one that the plan doesn't have."""
         names = [node.name for node in self.workflow.nodes]
         chosen = self.choose.some_of(names, self.choose.below(len(names) + 1))
-        return {name: self.output() for name in (*chosen, "gone")}
+        return {name: self.output() for name in (*chosen, "gone", *self.kept_items(chosen))}
 
-    def node_added(self) -> ev.NodesAdded:
-        names = list(self.steady.model.nodes)
-        parents = self.choose.some_of(names, self.choose.any_of(1, 2))
-        like = self.choose.any_of(*(node.name for node in self.workflow.nodes))
-        return ev.NodesAdded(
-            EXECUTION_ID, (AddedNode(f"{like}[{len(self.sent)}]", like, tuple(parents)),)
-        )
+    def kept_items(self, completed: Collection[str]) -> list[str]:
+        """Items of maps that didn't complete, by their identities, and rounds."""
+        model = self.workflow.model(0.0, {})
+        names: list[str] = []
+        for node in self.workflow.nodes:
+            if not node.is_region or node.name in completed or not self.choose.one_in(2):
+                continue
+            model.lists[node.name] = list(node.items)
+            indexes = range(1, 3) if node.kind == "loop" else range(len(node.items))
+            with suppress(NothingThere):
+                names += [
+                    item_name(node.name, model.identity(node.name, index))
+                    for index in indexes
+                    if self.choose.one_in(2)
+                ]
+        return names
 
 
 def bring_to_an_end(replica: Replica, now: float) -> None:
     """From any point, with workers that succeed and timers that fire, everything ends."""
-    for _ in range(300):
+    for _ in range(3000):
         replica.finish_commits(now)
         if replica.ended:
             return

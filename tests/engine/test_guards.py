@@ -69,7 +69,6 @@ def test_an_event_for_an_execution_that_has_ended_changes_nothing():
     for event in (
         ev.CancelRequested("execution-1"),
         ev.ExecutionBroke("execution-1", "late"),
-        ev.NodesAdded("execution-1", (ev.AddedNode("b", "a"),)),
         ev.TimerFired("execution-1"),
     ):
         trial = Trial(node("a"), timeout_seconds=60)

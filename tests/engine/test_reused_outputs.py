@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.commands import COMMIT_WEIGHT
-from penstock.engine.events import AddedNode, Blob
+from penstock.engine.events import Blob
 from tests.engine.replica import commit_weight
 from tests.engine.trial import Trial, decision, node, once
 
@@ -136,11 +136,10 @@ def test_an_execution_that_times_out_records_the_rest_of_what_it_reuses():
 
 def test_nothing_is_recorded_before_the_start():
     trial = Trial(node("a"), start=False, reused={"a": ONE})
-    trial.add(AddedNode("a[0]", "a"))
-    assert trial.states == {"a": "PENDING", "a[0]": "PENDING"}
     trial.lose_the_owner()
+    assert trial.states == {"a": "PENDING"}
     trial.begin()
-    assert trial.states == {"a": "COMPLETED", "a[0]": "QUEUED"}
+    assert trial.states == {"a": "COMPLETED"}
 
 
 def test_a_failure_later_on_leaves_what_was_reused_as_it_is():

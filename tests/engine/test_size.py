@@ -239,3 +239,25 @@ def test_a_wide_fan_out_of_large_values_is_dispatched_over_several_commits():
         sizes.append(trial.go_on().size)
     assert len(trial.tasks) == 1 + len(children)
     assert max(sizes) <= 1.3 * COMMIT_WEIGHT * 1024
+
+
+def test_stopping_the_items_of_a_map_costs_the_same_for_each_however_many_are_open():
+    costs = []
+    for width in (20, 200):
+        each = {
+            "id": "each",
+            "for_each": list(range(width)),
+            "nodes": [node("a", retry={"max_attempts": 1}), node("b", "a")],
+        }
+        trial = Trial(each)
+        finish(trial)
+        trial.pause()  # what would start waits in a list then
+        for index in range(width - 1):
+            trial.succeed(f"each[{index}].a")
+        error = ev.TaskError("error", "no luck")
+        failed = ev.TaskFailed(
+            ID, f"each[{width - 1}].a", 1, 1, "worker-1", 1.0, error, retryable=False
+        )
+        cost = lines_executed(lambda failed=failed: handling.handle(trial.execution, failed, 1.0))  # type: ignore[misc] # noqa: B023
+        costs.append(cost)
+    assert costs[1] < 10 * costs[0]

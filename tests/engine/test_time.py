@@ -52,12 +52,21 @@ def test_every_deadline_is_the_same_for_a_new_owner():
     assert trial.execution.record.error.category == "timeout"
 
 
-def test_clean_up_does_not_run_past_the_deadline_of_the_execution():
-    trial = Trial(once("bad"), node("clean", "bad", trigger_rule="all_done"), timeout_seconds=10)
+def test_clean_up_after_a_failure_has_its_own_time_limit_once_the_execution_is_out_of_time():
+    trial = Trial(
+        once("bad"),
+        node("clean", "bad", trigger_rule="all_done"),
+        timeout_seconds=10,
+        cleanup_timeout_seconds=20,
+    )
     trial.fail("bad", at=5.0)
     trial.timer(at=10.0)
+    assert trial.states == {"bad": "FAILED", "clean": "QUEUED"}
+    trial.timer(at=30.0)
     assert trial.state == "FAILED"
     assert trial.states == {"bad": "FAILED", "clean": "CANCELLED"}
+    assert trial.execution.record.error is not None
+    assert trial.execution.record.error.category == "timeout"
 
 
 def test_a_task_that_nobody_takes_in_time_fails_without_a_retry():

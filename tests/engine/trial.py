@@ -107,12 +107,13 @@ class Trial:
         *,
         retryable: bool = False,
         retry_after: float | None = None,
+        error: TaskError | None = None,
         **about: int,
     ) -> Commands:
         event = ev.TaskFailed(
             **self._about(name, **about),
             started_at=self.now,
-            error=TaskError("handler", f"{name} failed"),
+            error=error or TaskError("handler", f"{name} failed"),
             retryable=retryable,
             retry_after=retry_after,
         )
@@ -141,8 +142,20 @@ class Trial:
     def go_on(self) -> Commands:
         return self.send(ev.Continued(ID))
 
-    def add(self, *nodes: ev.AddedNode) -> Commands:
-        return self.send(ev.NodesAdded(ID, nodes))
+    def signal(
+        self,
+        number: int,
+        name: str,
+        payload: Any = None,
+        at: float | None = None,
+        *,
+        correlation: str | None = None,
+        sender: str = "",
+    ) -> Commands:
+        self.now = self.now if at is None else at
+        encoded = msgspec.json.encode(payload)
+        event = ev.SignalReceived(ID, number, name, encoded, correlation, sender, self.now)
+        return self.send(event)
 
     def provide(self, **values: Any) -> Commands:
         handling.provide(
@@ -167,12 +180,10 @@ class Trial:
 
     @property
     def states(self) -> dict[str, str]:
-        runs = self.execution.runs
-        addresses = [node.node_id for node in self.execution.nodes]
-        return {
-            address: str(runs[address].state) if address in runs else "PENDING"
-            for address in addresses
-        }
+        """Of the plan's nodes, and of the items that have begun."""
+        states = {node.node_id: "PENDING" for node in self.plan.nodes}
+        states.update((run.node_id, str(run.state)) for run in self.execution.runs.values())
+        return states
 
     def run(self, name: str) -> NodeRun:
         return self.execution.runs[name]

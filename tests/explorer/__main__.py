@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable
 
 from tests.explorer import cases
+from tests.explorer.deciding import FAN_IN
 from tests.explorer.search import Found, explore
 from tests.explorer.store import Removed
 from tests.explorer.world import Budget
@@ -27,15 +28,17 @@ def main() -> int:
     bad = _explore_all(
         (*cases.SINGLE, *cases.TWICE, *cases.PAIRS, *cases.PAIRS_WITH_LOSS, *cases.TRIPLES)
     )
+    for shape in cases.REGIONS:
+        bad += _explore_all((*cases.SINGLE, *cases.TWICE, *cases.PAIRS), shape)
     return bad + _take_out_each_guard()
 
 
-def _explore_all(budgets: Iterable[Budget]) -> int:
+def _explore_all(budgets: Iterable[Budget], shape: str = FAN_IN) -> int:
     """Answers how many of them have a violation."""
     bad = states = 0
     began = time.monotonic()
     for budget in budgets:
-        exploration = _timed(cases.name_of(budget), budget, frozenset())
+        exploration = _timed(f"{shape}, {cases.name_of(budget)}", budget, frozenset(), shape)
         bad += bool(exploration.violation)
         states += exploration.states
     _print(f"{states:,} states in {time.monotonic() - began:.0f} s; {bad} budgets with violations")
@@ -45,15 +48,15 @@ def _explore_all(budgets: Iterable[Budget]) -> int:
 def _take_out_each_guard() -> int:
     """Answers how many of them make no difference."""
     explorations = [
-        _timed(f"without: {guard}", budget, frozenset({guard}))
+        _timed(f"without: {guard}", budget, frozenset({guard}), cases.SHAPES.get(guard, FAN_IN))
         for guard, (budget, _) in cases.NEEDS.items()
     ]
     return sum(not exploration.violation for exploration in explorations)
 
 
-def _timed(name: str, budget: Budget, removed: Removed) -> Found:
+def _timed(name: str, budget: Budget, removed: Removed, shape: str) -> Found:
     began = time.monotonic()
-    exploration = explore(budget, removed)
+    exploration = explore(budget, removed, shape)
     _print(f"{name}: {time.monotonic() - began:.1f} s, {exploration}")
     return exploration
 

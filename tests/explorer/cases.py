@@ -34,6 +34,11 @@ TWICE = tuple(each_of([kind, kind]) for kind in OTHERS)
 PAIRS_WITH_LOSS = tuple(each_of([LOSS, kind]) for kind in OTHERS)
 TRIPLES = tuple(map(each_of, combinations(("crash", "pause", "lost", "duplicate", "failure"), 3)))
 
+REGIONS = ("map, one at a time", "map, both at once", "signal")
+"""Shapes besides the usual one."""
+SHAPES = {Guard.SIGNALS_SWEPT: "signal", Guard.ROOM: "map, one at a time"}
+"""Of the guards that another shape than the usual one shows."""
+
 NEEDS: dict[Guard, tuple[Budget, str]] = {
     Guard.TOKEN: (Budget(loss=1), "G4 a commit of a generation that is over"),
     Guard.NUMBER: (Budget(duplicate=1), "G2 ('a', 1, 1) is dispatched twice"),
@@ -49,6 +54,8 @@ NEEDS: dict[Guard, tuple[Budget, str]] = {
     Guard.LAST: (Budget(failure=2), "('a', 1, 3) is attempt 3 of 2"),
     Guard.FAN_IN: (Budget(), "G3 the join starts"),
     Guard.SWEPT: (Budget(lost=1), "G1, G5 stuck"),
+    Guard.SIGNALS_SWEPT: (Budget(lost=1), "G1, G5 stuck"),
+    Guard.ROOM: (Budget(), "['each[0].a', 'each[1].a'] are open at once"),
     Guard.BUILT: (Budget(loss=1), "G2 ('a', 1, 1) is dispatched twice"),
     Guard.BUILDER: (Budget(loss=1, pause=1), "G4"),
     Guard.RAISED: (Budget(loss=1), "G2 ('a', 1, 1) is dispatched twice"),

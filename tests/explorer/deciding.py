@@ -5,14 +5,18 @@ What an owner decides for a batch, and what the store has after a change.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from penstock.definition.plan import Plan, compile_document
 from penstock.engine import handling
 from penstock.engine.commands import ExecutionRecord, Stop, Task, Transition
 from penstock.engine.events import (
     AnyEvent,
+    SignalReceived,
     TaskError,
     TaskFailed,
     TaskLost,
@@ -29,22 +33,67 @@ from tests.explorer.world import Key
 
 ID = "e"
 ATTEMPTS_MAX = 2
-PARENTS = ("a", "b")
 JOIN = "join"
 SUCCEEDED, FAILED, REFUSED = "succeeded", "failed", "refused"
 LEASE = Lease(0, "", "", 0, 0)
 
 
-def plan(attempts_max: int) -> Plan:
+class Shape(NamedTuple):
+    """What is before the join."""
+
+    parents: tuple[dict[str, Any], ...]
+    takes_signal: bool = False
+    room: int = 0
+    """Items that may be open at once."""
+
+
+def _map(max_parallel: int) -> dict[str, Any]:
+    body = [{"id": "a", "handler": "noop"}]
+    return {"id": "each", "for_each": [1, 2], "max_parallel": max_parallel, "nodes": body}
+
+
+FAN_IN = "fan-in"
+SHAPES = {
+    FAN_IN: Shape(({"id": "a", "handler": "noop"}, {"id": "b", "handler": "noop"})),
+    "map, one at a time": Shape((_map(1),), room=1),
+    "map, both at once": Shape((_map(2),), room=2),
+    "signal": Shape(
+        (
+            {"id": "a", "handler": "noop"},
+            {"id": "s", "handler": "signal", "config": {"name": "go"}},
+        ),
+        takes_signal=True,
+    ),
+}
+SIGNAL = codec.encode(SignalReceived(ID, 1, "go", b"{}", None, "", 0.0))
+
+
+def plan(attempts_max: int, shape: str = FAN_IN) -> Plan:
     retry = {"max_attempts": attempts_max, "initial_delay_seconds": 0, "jitter_seconds": 0}
-    nodes = [
-        *({"id": name, "handler": "noop", "retry": retry} for name in PARENTS),
-        {"id": JOIN, "handler": "noop", "retry": retry, "dependencies": list(PARENTS)},
-    ]
-    return compile_document({"name": "w", "nodes": nodes}).plan
+    parents = SHAPES[shape].parents
+    names = [parent["id"] for parent in parents]
+    join = {"id": JOIN, "handler": "noop", "dependencies": names}
+    document = {"name": "w", "defaults": {"retry": retry}, "nodes": [*parents, join]}
+    return compile_document(document).plan
 
 
+SHAPE = FAN_IN
 PLAN = plan(ATTEMPTS_MAX)
+
+
+@contextmanager
+def shaped(shape: str) -> Iterator[None]:
+    """Let the execution have this shape."""
+    changed = {"SHAPE": shape, "PLAN": plan(ATTEMPTS_MAX, shape)}
+    forget()
+    with patch.dict(globals(), changed):
+        yield
+    forget()
+
+
+def parents() -> list[str]:
+    """The nodes that the join waits for."""
+    return [parent["id"] for parent in SHAPES[SHAPE].parents]
 
 
 class Decision(NamedTuple):
@@ -70,13 +119,30 @@ def decide(execution: bytes, events: tuple[bytes, ...]) -> Decision:
     stored = thawed(execution)
     if stored.record.state in EXECUTION_ENDS:
         return Decision(b"", (), (), execution)
-    running = Execution(PLAN, stored.record, stored.runs.values(), stored.outputs, stored.last_seq)
+    running = Execution(
+        PLAN,
+        stored.record,
+        stored.runs.values(),
+        stored.outputs,
+        stored.last_seq,
+        stored.signals,
+    )
     for event in events:
         handling.handle(running, codec.decode_event(event), 0.0)
     commands = running.take_commands()
     changes = dict(plan_commit(LEASE, 0, [commands]).changes)
     change = changes.get(commands.execution_id, b"")
-    after = _frozen(Stored(running.record, running.runs, running.outputs, running.last_seq, [], []))
+    after = _frozen(
+        Stored(
+            running.record,
+            running.runs,
+            running.outputs,
+            running.last_seq,
+            [],
+            [],
+            signals=list(running.mailbox.signals.values()),
+        )
+    )
     return Decision(
         change, tuple(map(_key, commands.tasks)), tuple(map(_key, commands.stops)), after
     )
@@ -149,4 +215,6 @@ def _frozen(stored: Stored) -> bytes:
     line = Transition(stored.last_seq, 0.0, "", "", "", 0)
     runs = sorted(stored.runs.values(), key=lambda run: run.node_id)
     outputs = dict(sorted(stored.outputs.items()))
-    return codec.encode(codec.Change(codec.SCHEMA, stored.record, runs, outputs, [line]))
+    change = codec.Change(codec.SCHEMA, stored.record, runs, outputs, [line])
+    change.signals = sorted(stored.signals, key=lambda signal: signal.number)
+    return codec.encode(change)

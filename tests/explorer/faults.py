@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from penstock.engine.events import CancelRequested
 from penstock.stores import codec
-from tests.explorer import orchestrators, store, workers
+from tests.explorer import clients, orchestrators, store, workers
 from tests.explorer.deciding import FAILED, ID, REFUSED, started
 from tests.explorer.orchestrators import STARTED, Step
 from tests.explorer.store import Removed
@@ -95,6 +95,9 @@ def _lost(world: World, removed: Removed) -> Iterator[Step]:
             "the start is accepted, and doesn't reach the inbox",
             lambda: replace(world, store=Store(())),
         )
+    if clients.may_send(world):
+        name = "the signal is accepted, and doesn't reach the inbox"
+        yield name, partial(clients.send, world, arrives=False)
     for owner in world.owners:
         if owner.sent is not None:
             name = f"owner {owner.token}: commit {owner.number}"

@@ -13,6 +13,7 @@ from unittest.mock import patch
 from penstock.engine import handling, on_task
 from penstock.engine.commands import Commands, NodeRun
 from penstock.engine.event_handlers import EVENT_HANDLERS
+from penstock.engine.items import Region
 from penstock.engine.readiness import Tally, Verdict
 from penstock.engine.state import NO_COMMANDS, Execution
 from tests.explorer import deciding
@@ -59,6 +60,10 @@ def _handle_whatever_has_ended(self: Execution, event: Any, now: float) -> Comma
     return self.commands
 
 
+def _is_anything_left(self: Region) -> bool:
+    return not self.stopping and self.more.opened < self.more.size
+
+
 _OF_THE_CORE: dict[Guard, Callable[[], list[Any]]] = {
     Guard.ATTEMPT: lambda: _blind(
         lambda self, event: setattr(event, "attempt", self.runs[event.node_id].attempt)
@@ -72,5 +77,6 @@ _OF_THE_CORE: dict[Guard, Callable[[], list[Any]]] = {
         patch.object(deciding, "EXECUTION_ENDS", frozenset()),
     ],
     Guard.LAST: lambda: [patch.object(deciding, "PLAN", deciding.plan(99))],
+    Guard.ROOM: lambda: [patch.object(Region, "has_room", property(_is_anything_left))],
     Guard.FAN_IN: lambda: [patch.object(Tally, "verdict", lambda *_: Verdict.START)],
 }

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from penstock.engine.states import EXECUTION_ENDS, NODE_ENDS, ExecutionState, NodeState
 from penstock.stores import codec
-from tests.explorer.deciding import ATTEMPTS_MAX, JOIN, PARENTS, thawed_once
+from tests.explorer import deciding
+from tests.explorer.deciding import ATTEMPTS_MAX, JOIN, parents, thawed_once
 from tests.explorer.world import Commit, Key, Ledger, World
 
 OUT = (NodeState.QUEUED, NodeState.RUNNING)
@@ -31,6 +32,7 @@ def check_commit(world: World, commit: Commit) -> None:
         _check_attempt(key, commit.after)
         if key[0] == JOIN:
             _check_parents(commit.after)
+    _check_room(commit.after)
     if commit.change:
         _check_change(world, commit)
 
@@ -51,8 +53,16 @@ def _check_attempt(key: Key, execution: bytes) -> None:
 
 def _check_parents(execution: bytes) -> None:
     runs = thawed_once(execution).runs
-    if any(name not in runs or runs[name].state is not NodeState.COMPLETED for name in PARENTS):
+    if any(name not in runs or runs[name].state is not NodeState.COMPLETED for name in parents()):
         raise Violation("G3 the join starts before its parents have completed")
+
+
+def _check_room(execution: bytes) -> None:
+    room = deciding.SHAPES[deciding.SHAPE].room
+    runs = thawed_once(execution).runs.values() if execution else ()
+    opened = [run.node_id for run in runs if "[" in run.node_id and run.state in OUT]
+    if len(opened) > room:
+        raise Violation(f"{opened} are open at once, and there is room for {room}")
 
 
 def _check_change(world: World, commit: Commit) -> None:

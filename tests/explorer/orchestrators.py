@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from penstock.engine.events import CancelRequested, Continued, ExecutionStarted
 from penstock.stores import codec
 from tests.explorer import judge, store
-from tests.explorer.deciding import ID, decide, intent, rebuilt
+from tests.explorer.deciding import ID, SIGNAL, decide, intent, rebuilt, thawed_once
 from tests.explorer.store import Removed
 from tests.explorer.world import Commit, Guard, Owner, World
 
@@ -47,6 +47,11 @@ def _owner_steps(world: World, owner: Owner, removed: Removed) -> Iterator[Step]
         yield (
             f"{name} makes up for a start",
             lambda: replace(world, store=store.append(world.store, STARTED)),
+        )
+    elif _is_signal_missing(world) and Guard.SIGNALS_SWEPT not in removed:
+        yield (
+            f"{name} makes up for a signal",
+            lambda: replace(world, store=store.append(world.store, SIGNAL)),
         )
     if owner.token == world.store.token and not owner.must_build:
         yield from _beside(world, owner, name)
@@ -87,6 +92,13 @@ def _acquire(world: World, idle: Owner, removed: Removed) -> World:
 def _is_start_missing(world: World, removed: Removed) -> bool:
     is_known = world.store.execution or world.cold.has_ended or STARTED in world.store.inbox
     return not is_known and Guard.SWEPT not in removed
+
+
+def _is_signal_missing(world: World) -> bool:
+    execution = world.store.execution
+    if not world.cold.is_signalled or not execution or judge.has_ended(execution):
+        return False
+    return SIGNAL not in world.store.inbox and not thawed_once(execution).signals
 
 
 def _unread(world: World, owner: Owner) -> tuple[bytes, ...]:

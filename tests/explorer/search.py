@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from penstock.errors import PenstockError
 from penstock.stores import codec
-from tests.explorer import deciding, faults, judge, orchestrators, workers
+from tests.explorer import clients, deciding, faults, judge, orchestrators, workers
 from tests.explorer.guards import without
 from tests.explorer.judge import Violation
 from tests.explorer.orchestrators import STARTED, Step
@@ -35,13 +35,10 @@ class Found(NamedTuple):
         )
 
 
-def explore(budget: Budget, removed: Removed = frozenset()) -> Found:
+def explore(budget: Budget, removed: Removed = frozenset(), shape: str = deciding.FAN_IN) -> Found:
     """All states within the budget, or as many as it takes to find a violation."""
-    deciding.forget()
-    with without(removed):
-        exploration = Exploration(removed).run(World(Store((STARTED,)), budget))
-    deciding.forget()
-    return exploration
+    with deciding.shaped(shape), without(removed):
+        return Exploration(removed).run(World(Store((STARTED,)), budget))
 
 
 class Exploration:
@@ -118,6 +115,7 @@ class Exploration:
 def _own_steps(world: World, removed: Removed) -> Iterator[Step]:
     yield from orchestrators.steps(world, removed)
     yield from workers.steps(world, removed)
+    yield from clients.steps(world)
     yield from faults.echoes(world)
 
 

@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from tests.explorer import cases, judge
+from tests.explorer import cases, deciding, judge
 from tests.explorer.deciding import decide, intent
 from tests.explorer.faults import CANCEL
 from tests.explorer.judge import Violation
@@ -31,10 +31,21 @@ def test_no_order_of_events_breaks_a_guarantee(budget: Budget) -> None:
     assert exploration.rests, "nothing was proved: it never came to an end"
 
 
+@explored
+@pytest.mark.parametrize("shape", cases.REGIONS)
+def test_no_order_of_events_breaks_a_guarantee_with_items_or_a_signal(shape: str) -> None:
+    pairs = cases.PAIRS[:: size(short=7, full=1)]
+    for budget in (*cases.SINGLE, *pairs, *cases.TWICE[: size(short=0, full=99)]):
+        exploration = explore(budget, shape=shape)
+        assert not exploration.violation, f"{cases.name_of(budget)}: {exploration}"
+        assert exploration.rests, "nothing was proved: it never came to an end"
+
+
 @pytest.mark.parametrize("guard", Guard, ids=lambda guard: guard.name)
 def test_without_a_guard_there_is_a_counterexample(guard: Guard) -> None:
     budget, violation = cases.NEEDS[guard]
-    exploration = explore(budget, frozenset({guard}))
+    shape = cases.SHAPES.get(guard, deciding.FAN_IN)
+    exploration = explore(budget, frozenset({guard}), shape)
     assert exploration.violation.startswith(violation), str(exploration)
     assert exploration.trace
 

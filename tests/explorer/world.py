@@ -27,6 +27,8 @@ class Guard(StrEnum):
     LAST = "no attempt after the last"
     FAN_IN = "a join waits for all its parents"
     SWEPT = "an accepted execution without a start is started"
+    SIGNALS_SWEPT = "a stored signal that hasn't arrived is delivered"
+    ROOM = "no more items are open than max_parallel says"
     BUILT = "a store without its mark is built again"
     BUILDER = "only the owner builds a store again"
     RAISED = "what is built again is in a new generation"
@@ -114,6 +116,8 @@ class Cold(msgspec.Struct, frozen=True, array_like=True, gc=False):
     number: int = 0
     copy: bytes = b""
     has_ended: bool = False
+    is_signalled: bool = False
+    """The signal is stored here."""
 
 
 class Ledger(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -17,8 +17,9 @@ import pytest
 
 from penstock.errors import StoreUnavailable
 from penstock.service.submissions import StartRequest
-from tests.acceptance import works
+from tests.acceptance import regions, works
 from tests.acceptance.outside import begin, flush
+from tests.acceptance.people import people
 from tests.acceptance.plant import SOON_DEAD, Client, Plant, Role, open_plant, pass_time
 from tests.acceptance.plant_judge import judge
 from tests.faults import points, touring
@@ -40,6 +41,8 @@ GOOD = [
         works.node("a", (), "work_large", config={**LARGE, "seconds": 1.5}),
         works.node("b", "a", config={"text": "{{ a.text }}"}),
     ),
+    regions.MAPPED,
+    regions.WAITS,
 ]
 KILLED = 137
 
@@ -202,7 +205,7 @@ async def _cancel_strays(client: Client) -> None:
 
 
 async def _strike_all(plant: Plant, chosen: Iterable[Point]) -> dict[str, dict[str, Any]]:
-    async with plant.client() as client:
+    async with plant.client() as client, people(client.service):
         for number, point in enumerate(chosen):
             often = point.write in ("HotStore.commit", "TaskQueue.fetch", "TaskQueue.report")
             await _strike(plant, client, point._replace(passing=1 + number % 5) if often else point)

@@ -13,8 +13,9 @@ import aiohttp
 import pytest
 
 from penstock.stores.redis.timing import DEFAULT_TIMING
-from tests.acceptance import works
+from tests.acceptance import regions, works
 from tests.acceptance.outside import wrong_attempts
+from tests.acceptance.people import people
 from tests.acceptance.plant import Client, Plant, open_plant, pass_time
 from tests.acceptance.plant_judge import Verdict, judge, left_in_redis
 from tests.faults.meddling import Deafener, Repeater
@@ -30,6 +31,7 @@ DOCUMENTS = [
     works.single("failing", "work_fail", config={"times": 2}),
     works.single("slow", "work_pause", config={"seconds": 0.3}),
     works.any_dag(3),
+    *regions.DOCUMENTS,
 ]
 MARGIN_SECONDS = 5.0
 """What a busy machine may take beside the waiting itself."""
@@ -55,6 +57,7 @@ def test_a_message_that_comes_ten_times_counts_once(fault: Fault) -> None:
         ]
         ready = [await asyncio.to_thread(role.ready) for role in roles]
         client = await stack.enter_async_context(plant.client())
+        await stack.enter_async_context(people(client.service))
         submitter = Submitter(session, ready[-1:])
         await submitter.submit(DOCUMENTS * fault.size(short=4, full=150))
         count = fault.size(short=3, full=50)
@@ -111,7 +114,7 @@ async def _started_and_controlled(
 
     A pause that comes again after a resume isn't the last word.
     """
-    slow = works.chain(4, "work_pause", config={"seconds": 0.5})
+    slow = works.chain(12, "work_pause", config={"seconds": 0.5})
     before = set(submitter.accepted)
     await submitter.submit([slow] * count, control_requests[0])
     names = [name for name in submitter.accepted if name not in before]

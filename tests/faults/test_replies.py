@@ -16,7 +16,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.acceptance import works
+from tests.acceptance import regions, works
+from tests.acceptance.people import people
 from tests.acceptance.plant import Plant, open_plant
 from tests.acceptance.plant_judge import judge
 from tests.faults.proxies import PostgresProxy, RedisProxy
@@ -37,6 +38,7 @@ DOCUMENTS = [
     works.single("failing", "work_fail", config={"times": 2}),
     works.single("slow", "work_pause", config={"seconds": 0.3}),
     works.any_dag(3),
+    *regions.DOCUMENTS,
 ]
 
 
@@ -90,6 +92,7 @@ def test_a_call_that_is_done_and_not_answered_is_done_once(fault: Fault) -> None
             proxies = Proxies(plant, stack, fault.choices())
             submitter = Submitter(session, await proxies.start())
             client = await stack.enter_async_context(plant.client())
+            await stack.enter_async_context(people(client.service))
             for share in shares:
                 proxies.strike(share)
                 await submitter.submit(DOCUMENTS * fault.size(short=5, full=40), f"{share:.0%}")

@@ -22,7 +22,17 @@ FLOW = works.document("tour", works.node("a"), works.node("b", "a"))
 SLOW = works.chain(3, "work_pause", config={"seconds": 0.2})
 WAITING = works.document("waiting", works.node("a"))
 FAILING = works.single("dying", "work_fail", config={"times": 1}, retry={"max_attempts": 1})
-FLOWS = (FLOW, SLOW, WAITING, FAILING)
+TOLD = works.document(
+    "told",
+    {"id": "sent", "handler": "signal", "config": {"name": "sent"}},
+    {
+        "id": "posted",
+        "handler": "signal",
+        "config": {"name": "posted", "correlation": "{{ input.key }}"},
+    },
+    works.node("after", ["sent", "posted"]),
+)
+FLOWS = (FLOW, SLOW, WAITING, FAILING, TOLD)
 
 
 class Tour:
@@ -43,6 +53,7 @@ class Tour:
         await self._store()
         await self._request_control(await self._start("slow", {"definition": SLOW}, SLOW))
         await self._trigger()
+        await self._tell()
         await self._retry(await self._start("dying", {"definition": FAILING}, FAILING))
         await self._call("DELETE", "/workflows/tour/aliases/stable", may=(204, 404))
         await self._call("DELETE", "/workflows/tour", may=(204, 404))
@@ -76,6 +87,18 @@ class Tour:
         name = str(answer.body["execution_id"])
         await self._call("POST", f"/workflow/trigger/{name}", {}, may=(200, 409))
         self.accepted[name] = WAITING
+
+    async def _tell(self) -> None:
+        """Send what an execution waits for: to itself, and by its correlation."""
+        key = f"{self._name} order"
+        order = {"definition": TOLD, "input": {"key": key}}
+        name = await self._start("told", order, TOLD)
+        signal = {"payload": 7}
+        once = {"Idempotency-Key": key}
+        path = f"/executions/{name}/signals/sent"
+        await self._call("POST", path, signal, may=(202,), headers=once)
+        post = {"correlation": key, **signal}
+        await self._call("POST", "/signals/posted", post, may=(202,))
 
     async def _retry(self, failing: str) -> None:
         async def dead_letters() -> list[dict[str, Any]]:

@@ -22,7 +22,8 @@ class Hostile(NamedTuple):
     source: str
     input: dict[str, Any]
     limit: str = (
-        "(computing time|memory|no result|result has|can't be (evaluated|read)|too large|refers to)"
+        "(computing time|memory|no result|result has|can't be (evaluated|read)|too large"
+        "|refers to|more than)"
     )
     """What the message of its failure has in it, if it fails."""
 
@@ -125,3 +126,12 @@ TRANSFORMS = [
     Hostile("texts in texts", "a.s" + ".replace('a', a.s)" * 3, {"s": "aaaa" * 1000}),
     Hostile("a very long sum", "+".join(["a.s"] * 30), {"s": LONG_TEXT * 3}),
 ]
+TEMPLATES = [
+    *TRANSFORMS,
+    *(case for case in CONDITIONS if "{{" not in case.source),
+    Hostile("a fallback after a minute", f"a.s.matches('{NESTED_COUNTS}') ?? 1", {"s": LONG_TEXT}),
+    Hostile(
+        "a large result", "[" + ",".join(["a.s"] * 100) + "]", {"s": LONG_TEXT}, "more than|memory"
+    ),
+]
+"""As an expression in a template. Those that are conditions give true or false there too."""

@@ -19,6 +19,7 @@ from tests.hostile.expressions import (
     LONG_TEXT,
     MANY_VALUES,
     NESTED_COUNTS,
+    TEMPLATES,
     TRANSFORMS,
     Hostile,
 )
@@ -51,6 +52,11 @@ def as_condition(hostile: Hostile) -> dict[str, Any]:
     }
 
 
+def as_template(hostile: Hostile) -> dict[str, Any]:
+    node = {"id": "n", "handler": "noop", "config": {"x": f"{{{{ {hostile.source} }}}}"}}
+    return {"name": "hostile", "nodes": [{"id": "a", "handler": "input"}, node]}
+
+
 def as_transform(hostile: Hostile) -> dict[str, Any]:
     node = {
         "id": "n",
@@ -71,7 +77,7 @@ async def judged(document: dict[str, Any], input_value: dict[str, Any], limit: s
         ended = await hostile.result()
         if ended.error is not None:
             assert re.search(limit, ended.error["message"]), ended.error
-            assert ended.error["category"] in {"condition", "expression"}
+            assert ended.error["category"] in {"condition", "config", "expression"}
             assert len(ended.error["message"]) < 1000
         assert watch.blocked_seconds < BLOCKED_SECONDS_MAX
     assert process.memory_info().rss - before < GROWTH_BYTES_MAX
@@ -85,6 +91,11 @@ def test_a_hostile_condition_costs_only_its_own_node(hostile: Hostile):
 @pytest.mark.parametrize("hostile", TRANSFORMS, ids=[case.name for case in TRANSFORMS])
 def test_a_hostile_transform_costs_only_its_own_node(hostile: Hostile):
     asyncio.run(judged(as_transform(hostile), hostile.input, hostile.limit))
+
+
+@pytest.mark.parametrize("hostile", TEMPLATES, ids=[case.name for case in TEMPLATES])
+def test_a_hostile_template_costs_only_its_own_node(hostile: Hostile):
+    asyncio.run(judged(as_template(hostile), hostile.input, hostile.limit))
 
 
 @pytest.mark.parametrize("source", ["input.v[{}] == 1", "input.k{} == 1 && size(input.v) > 1"])

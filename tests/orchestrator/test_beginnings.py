@@ -9,12 +9,10 @@ import pytest
 from penstock.engine import handling
 from penstock.engine.commands import ExecutionRecord
 from penstock.engine.events import (
-    AddedNode,
     Blob,
     CancelRequested,
     ExecutionBroke,
     ExecutionStarted,
-    NodesAdded,
     PauseRequested,
 )
 from penstock.engine.states import ExecutionState
@@ -133,24 +131,6 @@ def _count_intents(desk: Desk) -> list[list[str]]:
 
     desk.stores.cold.executions.intents = intents  # type: ignore[method-assign]
     return read
-
-
-def test_an_execution_that_gained_nodes_before_its_start_still_reuses() -> None:
-    async def scenario() -> None:
-        desk = Desk()
-        await retry(desk, [node("a"), node("b", "a")], ReusedOutput("a", b"{}"))
-        owner = await desk.own("owner-1", seconds=0.0)
-        execution = (await owner._loader.load([NAME], [NAME]))[0][NAME]
-        owner._cache[NAME] = owner._batch[NAME] = execution
-        handling.handle(execution, NodesAdded(NAME, (AddedNode("b[0]", "b", ("a",)),)), desk.now)
-        await owner._commit_batch()
-        desk.now += 1
-        assert sorted(task.node_id for task in await desk.work(await desk.own("owner-2"))) == [
-            "b",
-            "b[0]",
-        ]
-
-    asyncio.run(scenario())
 
 
 def test_an_execution_cancelled_before_it_began_ends_without_running_anything() -> None:

@@ -238,6 +238,6 @@ def test_an_idempotency_key_is_part_of_what_the_hot_store_has() -> None:
         desk.stores.cold.executions._write(intent)
         await desk.stores.hot.append([ExecutionStarted(name)])
         await desk.drain(owner)
-        assert (await desk.stored(name)).record.idempotency == ["key-1", "order-17", "hash"]
+        assert (await desk.stored(name)).record.idempotency == ("key-1", "order-17", "hash")
 
     asyncio.run(scenario())

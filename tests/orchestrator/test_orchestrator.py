@@ -56,7 +56,7 @@ class Shop:
         self.stores = stores
         self.calls: Counter[tuple[str, str, int]] = Counter()
         self.release = asyncio.Event()
-        registry = Registry([Handler("work", self._work), Handler("wait", self._wait)])
+        registry = Registry([Handler("work", self._work), Handler("linger", self._wait)])
         self.engine = Engine(
             stores,
             registry=registry,
@@ -143,7 +143,7 @@ def test_a_handler_that_runs_while_the_owner_starts_again_keeps_its_attempt(
 ) -> None:
     async def scenario() -> None:
         async with _shop(opened(tmp_path)) as shop:
-            document = {"name": "w", "nodes": [{"id": "a", "handler": "wait", "retry": RETRY}]}
+            document = {"name": "w", "nodes": [{"id": "a", "handler": "linger", "retry": RETRY}]}
             waiting = await shop.engine.start(document)
 
             async def is_running() -> bool:
@@ -324,7 +324,7 @@ def test_what_finishes_within_the_grace_period_of_a_clean_stop_is_recorded(tmp_p
         shop = Shop(SqliteStores(tmp_path / "store.db"), QUICK)
         async with shop.engine:
             last = {"id": "b", "handler": "work", "dependencies": ["a"]}
-            document = {"name": "w", "nodes": [{"id": "a", "handler": "wait"}, last]}
+            document = {"name": "w", "nodes": [{"id": "a", "handler": "linger"}, last]}
             names = [(await shop.engine.start(document)).id for _ in range(20)]
             await until(lambda: len(shop.calls) == 20)
             shop.slow_down_commits(0.1)

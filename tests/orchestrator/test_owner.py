@@ -1,6 +1,7 @@
 """One owner, step by step: load, decide, commit, and whatever can go wrong with each."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable
 from typing import Any
@@ -289,6 +290,26 @@ def test_a_task_with_many_inputs_is_no_larger_than_one_with_a_large_config() -> 
         assert name == ""
         assert isinstance(blob, Blob)
         assert len(codec.decode_inputs(await desk.stores.blobs.get(blob))) == 50
+
+    asyncio.run(scenario())
+
+
+def test_the_list_of_a_map_travels_as_a_blob_if_it_is_large() -> None:
+    async def scenario() -> None:
+        desk = Desk(inline_max_bytes=1000)
+        each = {"id": "each", "for_each": [1, 2], "handler": "work"}
+        after = node("z", "each", config={"first": "{{ each.0.text }}"})
+        name = await desk.start([each, after])
+        owner = await desk.own()
+        text = "x" * 600
+        tasks = await desk.work(owner, b'{"text":"%b"}' % text.encode())
+        stored = await desk.stored(name)
+        blob = stored.outputs["each"]
+        assert isinstance(blob, Blob)
+        assert json.loads(await desk.stores.blobs.get(blob)) == [{"text": text}] * 2
+        assert tasks[-1].config == b'{"first":"%b"}' % text.encode()
+        assert tasks[-1].inputs == [("each", blob)]
+        assert stored.record.state == "COMPLETED"
 
     asyncio.run(scenario())
 

@@ -441,6 +441,36 @@ def test_while_the_cold_store_is_away_what_runs_goes_on_and_what_was_to_begin_be
     asyncio.run(scenario())
 
 
+def test_an_execution_whose_plan_cannot_be_read_holds_up_no_other() -> None:
+    """PostgreSQL goes between the intent and the plan, or before what a retry reuses is read."""
+
+    async def scenario() -> None:
+        desk = TieredDesk()
+        owner = await desk.own()
+        await desk.build(owner)
+        begun = await desk.start([node("a"), node("b", "a")])
+        retried = await desk.start([node("a")], name="retried")
+        await desk.drain(owner)
+        tasks = await desk.fetch()
+        owner._cache.clear()
+        later = await desk.start([node("a")], name="later")
+        with pytest.MonkeyPatch.context() as outage:
+            outage.setattr(desk.stores.cold.definitions, "get_workflow", _unavailable)
+            outage.setattr(desk.plans, "_plans", {})
+            await desk.succeed(tasks)
+            await desk.drain(owner)
+            assert await desk.state(later) == "PENDING"
+            assert await desk.state(begun) == "RUNNING"
+        desk.now += desk.timing.cold_away_retry_seconds
+        await desk.stores.hot.append([ExecutionStarted(later)])
+        await desk.drain(owner)
+        await desk.work(owner)
+        for name in (begun, retried, later):
+            assert await desk.state(name) == "COMPLETED"
+
+    asyncio.run(scenario())
+
+
 async def _unavailable(*_: object, **_named: object) -> None:
     raise StoreUnavailable("away")
 

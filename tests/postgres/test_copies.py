@@ -356,7 +356,7 @@ async def test_an_execution_without_a_row_gets_one_from_its_copy(store: Postgres
     new_record = record(
         "lost", COMPLETED, started_at=1001.0, finished_at=1009.0, labels={"order": 17}
     )
-    new_record.retry_of, new_record.idempotency = "first", ["key-1", "order-17", "hash"]
+    new_record.retry_of, new_record.idempotency = "first", ("key-1", "order-17", "hash")
     lost.changes = [change_of(new_record, seq, {"a": b"1"}) for seq in (1, 2, 3)]
     await store.executions.record_intents([new_intent("there")])
     written = await store.copies.put_copies(0, 7, [lost, copy_of("there", RUNNING, 2)])

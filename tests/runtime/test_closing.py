@@ -20,7 +20,7 @@ from penstock.errors import PenstockError
 from penstock.worker.registry import Handler
 
 FLOW = {"name": "short", "nodes": [{"id": "a", "handler": "noop"}]}
-LONG = {"name": "long", "nodes": [{"id": "a", "handler": "wait"}]}
+LONG = {"name": "long", "nodes": [{"id": "a", "handler": "linger"}]}
 STORES = ("sqlite", "memory")
 PATIENCE_SECONDS = 30
 
@@ -32,7 +32,7 @@ async def wait_for_ever(_config: Any) -> None:
 def engine_on(kind: str, folder: Path) -> Engine:
     settings = Settings.load({"shutdown_grace_seconds": 0.05}, environ={}, directory=folder)
     address = f"sqlite:///{folder / 'work.db'}" if kind == "sqlite" else "memory://"
-    return Engine(address, settings=settings, registry=Registry([Handler("wait", wait_for_ever)]))
+    return Engine(address, settings=settings, registry=Registry([Handler("linger", wait_for_ever)]))
 
 
 async def handle(engine: Engine) -> Any:
@@ -63,6 +63,16 @@ CALLS: dict[str, Callable[[Engine], Awaitable[Any]]] = {
     "results": lambda engine: engine.results("e1"),
     "history": lambda engine: engine.history("e1"),
     "node": lambda engine: engine.node("e1", "a"),
+    "nodes": lambda engine: engine.nodes("e1"),
+    "items": lambda engine: anext(engine.items("e1", "a")),
+    "why": lambda engine: engine.why("e1", "a"),
+    "signal": lambda engine: engine.signal("e1", "paid"),
+    "signals": lambda engine: engine.signals("e1"),
+    "approve": lambda engine: engine.approve("e1", "a"),
+    "reject": lambda engine: engine.reject("e1", "a"),
+    "post_signal": lambda engine: engine.post_signal("paid", "order-7"),
+    "waits": lambda engine: anext(engine.waits()),
+    "approvals": lambda engine: anext(engine.approvals()),
     "graph": lambda engine: engine.graph("e1"),
     "execution_events": lambda engine: anext(engine.execution_events("e1")),
     "events": lambda engine: anext(engine.events()),
@@ -101,6 +111,13 @@ HANDLE_CALLS: dict[str, Callable[[ExecutionHandle], Awaitable[Any]]] = {
     "logs": lambda execution: execution.logs("a"),
     "all_logs": lambda execution: anext(execution.all_logs()),
     "graph": lambda execution: execution.graph(),
+    "nodes": lambda execution: execution.nodes(),
+    "items": lambda execution: anext(execution.items("a")),
+    "why": lambda execution: execution.why("a"),
+    "signal": lambda execution: execution.signal("paid"),
+    "signals": lambda execution: execution.signals(),
+    "approve": lambda execution: execution.approve("a"),
+    "reject": lambda execution: execution.reject("a"),
 }
 
 

@@ -33,9 +33,16 @@ BY_ID = {
     "results",
     "history",
     "node",
+    "nodes",
+    "items",
+    "why",
     "logs",
     "all_logs",
     "graph",
+    "signal",
+    "signals",
+    "approve",
+    "reject",
 }
 ONLY_ENGINE = BY_ID | {"open", "plan_for", "before_closing", "check_open", "check_still_open"}
 GREET = {

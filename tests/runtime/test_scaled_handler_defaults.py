@@ -20,7 +20,7 @@ from tests.servers import database_url, redis_url
 from tests.waiting import until
 
 LEARN_SECONDS = 0.01
-AT_ONCE = {"initial_delay_seconds": 0.0, "jitter_seconds": 0.0}
+AT_ONCE: Any = {"initial_delay_seconds": 0.0, "jitter_seconds": 0.0}
 
 
 class Site:

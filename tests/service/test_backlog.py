@@ -82,9 +82,9 @@ def test_an_engine_refuses_what_is_over_its_limit() -> None:
         async def wait(_config: dict[str, Any]) -> None:
             await release.wait()
 
-        registry = Registry([Handler("wait", wait)])
+        registry = Registry([Handler("linger", wait)])
         settings = Settings(workflow_unfinished_max=2)
-        flow = {"name": "slow", "nodes": [{"id": "a", "handler": "wait"}]}
+        flow = {"name": "slow", "nodes": [{"id": "a", "handler": "linger"}]}
         async with penstock.Engine("memory://", settings=settings, registry=registry) as engine:
             for _ in range(2):
                 await engine.start(flow)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.engine.events import AddedNode, Blob, Value
+from penstock.engine.events import Blob, Value
 from penstock.errors import StoreError
 from penstock.service.nodes import find_node
 from penstock.service.resolving import CONFIG_BYTES_MAX, Resolved, resolved_config
@@ -27,7 +27,7 @@ def given(trial: Trial, name: str, blobs: MemoryBlobs | None = None) -> Resolved
         trial.committed.history,
         [],
     )
-    plan_node, _ = find_node(trial.plan, execution.record, name)
+    plan_node, _ = find_node(trial.plan, name)
     return asyncio.run(resolved_config(stored, trial.plan, plan_node, blobs or MemoryBlobs()))
 
 
@@ -157,13 +157,6 @@ def test_data_nodes_and_nodes_that_a_retry_reuses_show_theirs() -> None:
     assert given(trial, "out") == Resolved({"got": 2, "no": 3}) == Resolved(trial.output("out"))
 
 
-def test_an_added_node_is_resolved_like_the_one_that_it_is_like() -> None:
-    trial = Trial(node("a"), node("b", "a", config={"n": "{{ a.n }}"}))
-    trial.succeed("a", {"n": 1})
-    trial.add(AddedNode("b[0]", "b", ("a",)))
-    assert given(trial, "b[0]") == as_dispatched(trial, "b[0]") == Resolved({"n": 1})
-
-
 def test_only_large_outputs_that_it_refers_to_are_fetched() -> None:
     blobs = MemoryBlobs()
     large = asyncio.run(blobs.put(msgspec.json.encode({"n": 1, "text": "x" * 1000})))
@@ -185,3 +178,22 @@ def test_a_config_that_is_too_large_to_show_says_so(more: int, shown: bool) -> N
         Resolved({"t": text}) if shown else Resolved(None, "too large to show (257 KiB)")
     )
     assert given(trial, "b") == expected
+
+
+def test_a_node_inside_of_a_loop_is_resolved_with_its_round() -> None:
+    repeat = {"until": "round > 2", "max_rounds": 3, "initial": {"n": 5}}
+    config = {"n": "{{ previous.n ?? 0 }}", "round": "{{ round }}"}
+    trial = Trial(node("job", config=config, repeat=repeat))
+    trial.succeed("job[1]", {"n": 6})
+    assert given(trial, "job[1]") == Resolved({"n": 5, "round": 1})
+    assert (
+        given(trial, "job[2]") == as_dispatched(trial, "job[2]") == Resolved({"n": 6, "round": 2})
+    )
+
+
+def test_a_node_inside_of_nested_maps_is_resolved_with_both_items() -> None:
+    inner: dict[str, Any] = {"id": "inner", "for_each": "{{ page.of }}", "handler": "noop"}
+    inner["config"] = {"both": "{{ page.x }}{{ item }}"}
+    pages = [{"x": "a", "of": [1]}, {"x": "b", "of": [2, 3]}]
+    trial = Trial({"id": "each", "for_each": pages, "as": "page", "nodes": [inner]})
+    assert given(trial, "each[1].inner[1]") == Resolved({"both": "b3"})

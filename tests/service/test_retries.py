@@ -4,6 +4,7 @@ When it is allowed, that it happens once, and what the new execution takes over 
 """
 
 import asyncio
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -16,7 +17,9 @@ from penstock.errors import Conflict, InvalidInput, KeyReused, NotFound, StoreUn
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.sandbox import InlineSandbox
 from penstock.service.backlog import Backlog
+from penstock.service.executions import Executions
 from penstock.service.retries import Retries
+from penstock.service.signals import Signals
 from penstock.service.submissions import Submissions
 from penstock.service.timing import ServiceTiming
 from penstock.service.workflows import Workflows
@@ -39,7 +42,10 @@ class Shop(Desk):
         workflows = Workflows(self.stores, self.plans, Settings(), lambda: WORK, ServiceTiming())
         backlog = Backlog(self.stores, waiting_tasks_max=0, workflow_unfinished_max=0)
         self.submissions = Submissions(self.stores, workflows, backlog, InlineSandbox())
-        self.retries = Retries(self.stores, self.plans, self.submissions)
+        timing = ServiceTiming()
+        executions = Executions(self.stores, self.plans, nullcontext, timing)
+        signals = Signals(self.stores, executions)
+        self.retries = Retries(self.stores, self.plans, self.submissions, signals)
 
     async def fetch(self, limit: int = 100_000) -> list[Task]:
         """Also those that have a priority."""

@@ -58,10 +58,12 @@ class Chain:
         out: list[Task] = []
         ran = Ran(Stored(msgspec.UNSET, {}, {}, 0, [], []), [], Counter())  # type: ignore[arg-type]  # set at the end
         execution = committed.load(self.plan)
+        delayed: list[ev.AnyEvent] = []
         while True:
             if self.choose.one_in(4):
                 execution = committed.load(self.plan)
             if failures and self.choose.one_in(20):
+                delayed.append(event)  # clean-up nodes go on after a cancel
                 event = ev.CancelRequested("e")
             with commit_weight(self.choose.any_of(1000, 1, 3)):
                 handling.handle(execution, event, 0.0)
@@ -89,7 +91,9 @@ class Chain:
                 handling.provide(
                     execution, {address: self.blobs[blob.key] for address, blob in wanted}
                 )
-            if wanted or commands.has_more or not out or self.choose.one_in(6):
+            if delayed:
+                event = delayed.pop()
+            elif wanted or commands.has_more or not out or self.choose.one_in(6):
                 event = ev.Continued("e")
             else:
                 event = self.outcome(out.pop(self.choose.below(len(out))), failures=failures)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from penstock.definition.plan import Plan
-from penstock.errors import NotFound
+from penstock.definition.waits import decision_name
+from penstock.errors import Conflict, NotFound
 from penstock.service.retries import RetryPlan, plan_retry
 from penstock.stores.base import Stored
 from tests.engine.trial import Trial, compiled, decision, node, once
@@ -248,3 +249,30 @@ def test_a_plan_with_nothing_but_branches_not_taken_is_idle():
     assert plan == RetryPlan(0, ["d", "b"], plan.runs)
     assert plan.is_idle
     assert not plan_retry(stored(trial), trial.plan, trial.plan, start="a").is_idle
+
+
+def test_a_loop_goes_on_only_after_a_round_of_which_the_output_is_kept():
+    repeat = {"until": "job.n == 5", "max_rounds": 9, "keep_rounds": 2}
+    trial = Trial(node("job", config={"n": "{{ round }}"}, repeat=repeat))
+    for n in range(1, 6):
+        trial.succeed(f"job[{n}]", {"n": n})
+    assert trial.state == "COMPLETED"
+    with pytest.raises(Conflict, match="keep_rounds") as raised:
+        planned(trial, start="job[3]")
+    assert "the first round to go on at is job[4]" in str(raised.value)
+    assert planned(trial, start="job[4]")[1]["job"] == "asked for with from"
+    assert planned(trial, start="job")[1]["job"] == "asked for with from"
+
+
+def test_others_are_told_again_of_an_approval_that_asks_again_and_of_no_other():
+    config = {"title": "Go?", "notify": "https://hooks.example.com/x"}
+    trial = Trial(node("ask", handler="approval", config=config), node("late", "ask"))
+    trial.succeed("ask~notify", {"notified": 1})
+    trial.cancel()
+    assert planned(trial)[1]["ask~notify"] == "ask asks again"
+
+    trial = Trial(node("ask", handler="approval", config=config), node("late", "ask"))
+    trial.fail("ask~notify", retryable=False)
+    trial.signal(1, decision_name("ask", 1), {"decision": "approved"})
+    trial.fail("late", retryable=False)
+    assert planned(trial) == (["ask", "ask~notify"], {"late": "failed"})

@@ -13,18 +13,31 @@ from collections import Counter
 
 from tests.simulation.world import simulate
 
+KINDS = {
+    "plain": {},
+    "regions": {"regions": True},
+    "waits": {"waits": True},
+    "both": {"regions": True, "waits": True},
+}
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument(
+        "--kind",
+        choices=KINDS,
+        default="both",
+        help="with maps, loops and retries; with nodes that wait; with both (default)",
+    )
     arguments = parser.parse_args()
     faults: Counter[str] = Counter()
     bad = 0
     began = time.monotonic()
     for seed in range(arguments.first, arguments.first + arguments.seeds):
         for tiered in (False, True):
-            violations, happened = simulate(seed, tiered=tiered)
+            violations, happened = simulate(seed, tiered=tiered, **KINDS[arguments.kind])
             faults.update(happened)
             if violations:
                 bad += 1

@@ -9,18 +9,22 @@ import pytest
 from tests.simulation.world import simulate
 
 SEEDS_PER_TEST = 50
+COMMAND = "python -m tests.simulation --seeds 1"
 EVERYWHERE = ("kill", "pause", "lost", "late", "refused", "duplicate", "fenced", "attempts")
 TIERED = ("loss", "rollback", "away", "archived", "checkpointed", "rebuilt")
 
 
-def _look_for_violations(first: int, seeds: int, *, tiered: bool) -> Counter[str]:
+def _look_for_violations(
+    first: int, seeds: int, *, tiered: bool, waits: bool = False
+) -> Counter[str]:
     """What happened."""
     faults: Counter[str] = Counter()
+    kind = "waits" if waits else "plain"
     for seed in range(first, first + seeds):
-        violations, happened = simulate(seed, tiered=tiered)
+        violations, happened = simulate(seed, tiered=tiered, waits=waits)
         faults.update(happened)
         assert not violations, (
-            f"seed {seed} (python -m tests.simulation --seeds 1 --first {seed}): {violations[:5]}"
+            f"seed {seed} ({COMMAND} --first {seed} --kind {kind}): {violations[:5]}"
         )
     return faults
 
@@ -39,6 +43,40 @@ def test_no_seed_breaks_a_guarantee_where_the_hot_store_loses_its_data_or_goes_b
     faults = _look_for_violations(first, SEEDS_PER_TEST // 2, tiered=True)
     for fault in (*EVERYWHERE, *TIERED):
         assert faults[fault] > 0, f"nothing was proved: {fault} never happened"
+
+
+@pytest.mark.parametrize("tiered", [False, True])
+def test_no_seed_breaks_a_guarantee_with_maps_and_loops(tiered: bool) -> None:  # noqa: FBT001
+    happened: Counter[str] = Counter()
+    for seed in range(25):
+        violations, faults = simulate(seed, tiered=tiered, regions=True)
+        happened.update(faults)
+        command = f"{COMMAND} --first {seed} --kind regions"
+        assert not violations, f"seed {seed} ({command}): {violations[:5]}"
+    for fault in EVERYWHERE:
+        assert happened[fault] > 0, f"nothing was proved: {fault} never happened"
+
+
+@pytest.mark.parametrize("tiered", [False, True])
+def test_no_seed_loses_a_signal_or_lets_two_nodes_take_it(tiered: bool) -> None:  # noqa: FBT001
+    """Nodes wait for times, signals and decisions: each execution ends, so none was lost."""
+    faults = _look_for_violations(0, SEEDS_PER_TEST // 2, tiered=tiered, waits=True)
+    for fault in ("signal", "kill", "lost", "duplicate"):
+        assert faults[fault] > 0, f"nothing was proved: {fault} never happened"
+
+
+@pytest.mark.parametrize("tiered", [False, True])
+def test_no_seed_breaks_a_guarantee_with_waits_in_maps_and_loops_and_with_retries(
+    tiered: bool,  # noqa: FBT001
+) -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(60):
+        violations, faults = simulate(seed, tiered=tiered, regions=True, waits=True)
+        happened.update(faults)
+        command = f"{COMMAND} --first {seed} --kind both"
+        assert not violations, f"seed {seed} ({command}): {violations[:5]}"
+    for fault in (*EVERYWHERE, "signal", "retry", "reused items"):
+        assert happened[fault] > 0, f"nothing was proved: {fault} never happened"
 
 
 @pytest.mark.parametrize("seed", [747, 1089, 1261, 1877, 2739, 2801, 4491])

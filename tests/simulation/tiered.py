@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from penstock.engine.commands import Transition
+from penstock.engine.events import SignalReceived
 from penstock.errors import StoreUnavailable
 from penstock.stores import codec
 from penstock.stores.base import (
@@ -29,6 +30,7 @@ from penstock.stores.memory import MemoryHotStore
 from penstock.stores.memory.audit_log import MemoryAuditLog
 from penstock.stores.memory.cold import MemoryColdStore, MemoryExecutions
 from penstock.stores.memory.counts import MemoryCounts
+from penstock.stores.memory.posts import MemoryPosts
 from penstock.stores.partial import record_of
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import (
@@ -46,6 +48,7 @@ from penstock.stores.tiering import (
     intent_from,
 )
 from penstock.stores.topology import Topology
+from penstock.stores.waits import OpenWait, WaitChange
 
 Image = dict[str, Any]
 OF_THE_STORE = ("changes", "records", "boxes", "marks", "cold_numbers", "copied", "_members")
@@ -240,6 +243,8 @@ class Rows:
         self.changes: dict[str, list[bytes]] = {}
         self.dead_letters: list[bytes] = []
         self.commit_feed: list[tuple[str, bytes]] = []
+        self.waits: dict[tuple[str, str], tuple[int, bytes]] = {}
+        self._waits_opened = 0
         self.numbers = [0] * partitions
         self._generations = [1] * partitions
         self._versions: dict[str, tuple[int, int]] = {}
@@ -257,6 +262,17 @@ class Rows:
         return codec.fold(
             record, [codec.decode_change(data) for data in self.changes.get(execution_id, ())]
         )
+
+    def put_waits(self, changes: Sequence[WaitChange]) -> list[OpenWait]:
+        """Answers the waits that weren't known."""
+        new: list[OpenWait] = []
+        for execution_id, node_id, wait in changes:
+            is_new = self.waits.pop((execution_id, node_id), None) is None
+            if wait is not None:
+                new += [wait] if is_new else []
+                self._waits_opened += 1
+                self.waits[execution_id, node_id] = (self._waits_opened, codec.encode(wait))
+        return new
 
     async def put_copies(
         self,
@@ -362,6 +378,8 @@ class TieredColdStore(MemoryColdStore):
     def __init__(self, rows: Rows, hot: TieredHotStore) -> None:
         super().__init__(rows)
         self.executions = TieredExecutions(rows, hot, self.audit_log)
+        self.signals = self.executions.signals
+        self.posts = MemoryPosts(self.signals, self.waits.open, self.waits.close)
         self.counts = MemoryCounts(self.executions, self.dead_letters)
 
 
@@ -422,6 +440,12 @@ class MemoryColdTier:
         self.claim = rows.claim
         self.renew_claim = rows.renew_claim
         self.release_claim = rows.release_claim
+
+    async def put_waits(self, changes: Sequence[WaitChange]) -> list[SignalReceived]:
+        signals: list[SignalReceived] = []
+        for wait in self._rows.put_waits(changes):
+            signals += self._cold.posts.meet(wait)
+        return signals
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.commands import ExecutionRecord
-from penstock.engine.events import AddedNode, TaskError
+from penstock.engine.commands import Ending, ExecutionRecord
+from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Intent
@@ -21,7 +21,8 @@ COURSE: dict[str, Any] = {
     "failing": True,
     "error": TaskError("http", "boom"),
     "error_node_id": "fetch",
-    "added": [AddedNode("more", "fetch")],
+    "added": [["more", "fetch", []]],
+    "ending": Ending(ExecutionState.CANCELLED, "cancelled", 2.0),
     "paused_at": 2.5,
 }
 """What happens to an execution after it was submitted."""
@@ -34,6 +35,7 @@ SUBMITTED: dict[str, Any] = {
     "reused": 2,
     "retry_of": "before",
     "lenient_config": True,
+    "started_by": "key_7",
 }
 REQUIRED: dict[str, Any] = {
     "execution_id": "e1",
@@ -43,7 +45,7 @@ REQUIRED: dict[str, Any] = {
     "input": b'{"x":1}',
     "created_at": 1.0,
 }
-KEY = ["scope", "key", "hash"]
+KEY = ("scope", "key", "hash")
 
 
 def test_the_intent_that_a_cold_store_has_lost_has_all_that_was_submitted() -> None:

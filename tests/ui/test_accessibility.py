@@ -86,12 +86,65 @@ def paths(service: Running, shop: Shop) -> dict[str, str]:
         "unknown": "/nowhere",
         "unknown execution": "/executions/nobody",
     }
+    path_by_name |= control_flow_paths(caller)
     for tab in ("graph&node=pay", "versions", "diff", "statistics", "definition", "executions"):
         path_by_name[f"workflow {tab}"] = f"/workflows/order?tab={tab}"
     return path_by_name
 
 
+def control_flow_paths(caller: Caller) -> dict[str, str]:
+    """Pages of what goes in items and rounds, and of what waits."""
+    form = {
+        "type": "object",
+        "required": ["tone"],
+        "properties": {
+            "tone": {"enum": ["warm", "plain"], "description": "How it sounds"},
+            "copies": {"type": "integer"},
+            "send_on": {"type": "string", "format": "date"},
+            "urgent": {"type": "boolean"},
+            LONG: {"type": "array"},
+        },
+    }
+    body = [node("check", "pay"), node("after", "noop", ("check",))]
+    flow = {
+        "name": "flow",
+        "nodes": [
+            {"id": "each", "for_each": [1, 2, 3], "on_item_failure": "skip", "nodes": body},
+            node("loop", "noop", repeat={"until": "false", "max_rounds": 9, "every_seconds": 3600}),
+            node("paid", "signal", config={"name": LONG, "timeout_seconds": 3600}),
+            node(
+                "ask",
+                "approval",
+                config={"title": f"Send {LONG}?", "text": LONG * 4, "form": form},
+            ),
+        ],
+    }
+    execution_id = caller.start(flow)
+    caller.post(f"/executions/{execution_id}/signals/other", {"payload": {LONG: LONG}})
+    until_now(lambda: caller.items("/approvals"))
+    path = f"/executions/{execution_id}"
+    until_now(lambda: caller.shown(path)["nodes"]["each"]["state"] == "COMPLETED")
+    return {
+        "map": f"{path}?node=each",
+        "item": f"{path}?under=each[1]&node=each[1].check",
+        "item alone": f"{path}?under=each[2]",
+        "loop": f"{path}?node=loop",
+        "signal": f"{path}?node=paid",
+        "signals": f"{path}?tab=signals",
+        "approval": f"{path}?node=ask",
+        "approvals": "/approvals",
+    }
+
+
 PAGES = [
+    "map",
+    "item",
+    "item alone",
+    "loop",
+    "signal",
+    "signals",
+    "approval",
+    "approvals",
     "overview",
     "executions",
     "no executions",
@@ -205,7 +258,7 @@ def test_dialogs_have_no_grave_findings(
     expect_well("^Retry .* executions")
     page.get_by_role("button", name="Back").click()
     bar.get_by_role("button", name="Cancel").click()
-    expect_well("Cancel 1 execution")
+    expect_well("Cancel 2 executions")
     page.get_by_role("button", name="Back").click()
     page.keyboard.press("?")
     expect_well("Keyboard shortcuts")

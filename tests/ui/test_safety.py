@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -16,6 +17,7 @@ from penstock.worker.context import Context
 from penstock.worker.registry import Handler, Registry
 from tests.api.caller import Caller
 from tests.api_server import Running, running_service
+from tests.waiting import until_now
 
 IMAGE = "<img src=x onerror=\"window.hacked='image'\">"
 SCRIPT = "</script><script>window.hacked='script'</script>"
@@ -57,6 +59,71 @@ def execution(service: Running) -> str:
     answer = caller.post("/executions", order, wait=20)
     assert answer.body["state"] == "FAILED", answer.body
     return str(answer.body["execution_id"])
+
+
+@pytest.fixture(scope="module")
+def waiting(service: Running) -> str:
+    """A map, a loop, a signal and an approval of which every text is hostile; some wait."""
+    properties = {
+        IMAGE: {"title": SCRIPT, "description": IMAGE, "type": "string"},
+        "choice": {"enum": [SCRIPT, LINK], "title": IMAGE},
+    }
+    texts = [text for text in HOSTILE if text != TEMPLATE]
+    ask = {"title": IMAGE, "text": "{{ first.html }}" + SCRIPT, "form": {"properties": properties}}
+    evil_node = {"id": f"inner {SCRIPT}", "handler": "evil"}
+    nodes: list[dict[str, Any]] = [
+        {"id": "first", "handler": "evil"},
+        {"id": f"map {IMAGE}", "for_each": texts, "key": "{{ item }}", "nodes": [evil_node]},
+        {"id": "single", "for_each": texts, "handler": "evil", "on_item_failure": "skip"},
+        {
+            "id": f"loop {IMAGE}",
+            "repeat": {"until": "round == 2", "max_rounds": 3},
+            "nodes": [evil_node],
+        },
+        {"id": "ask", "handler": "approval", "depends_on": ["first"], "config": ask},
+        {"id": "paid", "handler": "signal", "config": {"name": IMAGE, "correlation": SCRIPT}},
+    ]
+    caller = Caller(service.address)
+    execution_id = caller.start({"name": f"flow {IMAGE}", "nodes": nodes})
+    signal = {"name": SCRIPT, "payload": {IMAGE: SCRIPT}, "correlation": IMAGE}
+    assert caller.post(f"/executions/{execution_id}/signals", signal).status == 202
+    until_now(lambda: caller.items("/approvals"))
+    path = f"/executions/{execution_id}"
+    until_now(lambda: caller.shown(path)["nodes"][f"loop {IMAGE}"]["state"] == "COMPLETED")
+    return execution_id
+
+
+@pytest.mark.fault("security", "script in items, signals and approvals, in Chromium")
+def test_hostile_items_signals_and_approvals_do_not_run(
+    page: Page, service: Running, waiting: str
+) -> None:
+    hostile_map = f"map {IMAGE}"
+    inner = f"{hostile_map}[0].inner {SCRIPT}"
+    queries: list[dict[str, str]] = [
+        {},
+        {"node": hostile_map},
+        {"under": f"{hostile_map}[0]"},
+        {"under": f"{hostile_map}[0]", "node": inner},
+        {"under": f"{hostile_map}[0]", "node": f"{hostile_map}[0]"},
+        {"node": f"loop {IMAGE}"},
+        {"under": IMAGE, "node": SCRIPT},
+        {"node": "single[3]"},
+        {"node": "ask"},
+        {"node": "paid"},
+        {"tab": "signals"},
+        {"tab": "history"},
+    ]
+    paths = [f"/executions/{waiting}?{urlencode(query)}" for query in queries]
+    for path in (*paths, "/approvals"):
+        page.goto(f"{service.address}/ui{path}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        expect(page.locator(".loading")).to_have_count(0)
+        for details in page.locator("main details").all():
+            details.locator("summary").click()
+        assert page.evaluate("window.hacked") is None, path
+        assert page.locator("main img, main script, main iframe, main object").count() == 0, path
+        assert page.locator('a[href^="javascript"]').count() == 0, path
+    expect(page.get_by_role("region", name=IMAGE)).to_contain_text(f"<b>bold</b>{SCRIPT}")
 
 
 @pytest.mark.fault("security", "script in ids and outputs, in Chromium")

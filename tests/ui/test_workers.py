@@ -125,4 +125,4 @@ def test_a_handler_that_no_worker_of_the_queue_has_is_said_there_and_on_the_node
     open_workers(page, caller)
     expect(page.get_by_text(text)).to_be_visible()
     page.goto(f"{caller.address}/ui/executions/{name}?node=a")
-    expect(page.get_by_role("complementary", name="Node a")).to_contain_text(text)
+    expect(page.get_by_role("complementary", name="Node a")).to_contain_text(text, ignore_case=True)

@@ -69,9 +69,9 @@ def test_a_cancelled_one_and_one_that_still_runs_have_no_output() -> None:
         await asyncio.Event().wait()
 
     async def main() -> None:
-        registry = Registry([Handler("wait", wait)])
+        registry = Registry([Handler("linger", wait)])
         async with penstock.Engine("memory://", registry=registry) as engine:
-            execution = await engine.start(flow("wait"))
+            execution = await engine.start(flow("linger"))
             with pytest.raises(penstock.Conflict, match="has no output yet"):
                 (await execution.status()).unwrap()
             await execution.cancel()

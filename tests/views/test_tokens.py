@@ -27,7 +27,7 @@ def usage(prompt: int, completion: int) -> dict[str, Any]:
 def tokens_in(trial: Trial) -> Tokens | None:
     values = trial.execution.outputs.items()
     outputs = {name: value for name, value in values if isinstance(value, bytes)}
-    return tokens_of(trial.execution.record, trial.execution.runs, outputs, trial.plan)
+    return tokens_of(trial.execution.runs, outputs, trial.plan)
 
 
 def test_the_tokens_of_all_nodes_are_added() -> None:
@@ -38,6 +38,20 @@ def test_the_tokens_of_all_nodes_are_added() -> None:
     trial.succeed("b", {"usage": {"input_tokens": 2, "output_tokens": 1, "total_tokens": 4}})
     trial.succeed("c", {"text": "no model"})
     assert tokens_in(trial) == Tokens(prompt=12, completion=6, total=19)
+
+
+def test_tokens_inside_of_maps_and_loops_count_once() -> None:
+    each = {
+        "for_each": [1, 2],
+        "nodes": [llm("inside")],
+        "collect": {"usage": "{{ inside.usage }}"},
+    }
+    again = {"repeat": {"until": "round == 3", "max_rounds": 3}}
+    flow = {"name": "w", "nodes": [{"id": "each", **each}, {**llm("loop"), **again}]}
+    spent = usage(10, 5)
+    run = testing.run(flow, handlers={"llm_service": spent})
+    assert run.result.view["tokens"] == {"prompt": 50, "completion": 25, "total": 75}
+    assert run.result.nodes["each"]["items"]["total"] == 2
 
 
 @pytest.mark.parametrize(
@@ -87,14 +101,6 @@ def test_attempts_with_a_wrong_answer_count() -> None:
     trial.timer(trial.wake_at or 0.0)
     trial.succeed("a", usage(10, 5))
     assert tokens_in(trial) == Tokens(prompt=17, completion=8, total=25)
-
-
-def test_nodes_that_were_added_count() -> None:
-    trial = Trial(llm("a"), node("b"))
-    trial.add(ev.AddedNode("a[1]", "a"))
-    trial.succeed("a", usage(10, 5))
-    trial.succeed("a[1]", usage(2, 1))
-    assert tokens_in(trial) == Tokens(prompt=12, completion=6, total=18)
 
 
 def test_reused_outputs_do_not_count_again() -> None:

@@ -317,7 +317,10 @@ class TestResponseSchema:
         schema = {"type": "string", "pattern": "^(a+)+$"}
         failed(Retryable, reply(json.dumps("a" * 50_000 + "b")), {**ASK, "response_schema": schema})
         text = refused({**ASK, "response_schema": {"pattern": "(?=a)b"}})
-        assert text == '"response_schema" isn\'t a usable JSON Schema: "(?=a)b" is not a "regex"'
+        assert (
+            text
+            == '"response_schema" isn\'t a usable JSON Schema: pattern: "(?=a)b" is not a "regex"'
+        )
 
 
 class TestRepairs:
@@ -541,7 +544,8 @@ class TestTools:
                 },
                 (
                     'tools[0].function.parameters: "parameters" isn\'t a usable JSON Schema: '
-                    "\"bogus\" is not valid under any of the schemas listed in the 'anyOf' keyword"
+                    'type: "bogus" isn\'t a type; use string, number, integer, boolean, object,'
+                    " array or null"
                 ),
             ),
         ],

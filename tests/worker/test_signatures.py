@@ -227,13 +227,13 @@ def test_a_literal_config_is_checked_at_submission() -> None:
 def test_keys_and_references_go_through_a_whole_run() -> None:
     registry_names = penstock.Workflow("images")
     registry_names.node("small", "resize", url="{{ input.url }}", width="{{ input.width }}")
-    registry_names.node("later", "wait", url="y", width=1)
+    registry_names.node("later", "linger", url="y", width=1)
 
     async def wait(url: str, width: int, ctx: Context) -> list[Any]:
         return [url, width, ctx.node_id]
 
     run = testing.run(
-        registry_names, {"url": "x", "width": 7}, handlers={"resize": keys, "wait": wait}
+        registry_names, {"url": "x", "width": 7}, handlers={"resize": keys, "linger": wait}
     )
     assert run.result.unwrap() == {"small": ["x", 7], "later": ["y", 1, "later"]}
     assert run.calls["resize"][0].config == {"url": "x", "width": 7}

@@ -350,6 +350,7 @@ class TestBuiltin:
         "noop",
         "penstock.aggregate",
         "penstock.compute",
+        "penstock.notify",
         "penstock.validate",
         "sleep",
         "transform",

@@ -21,6 +21,7 @@ const Workflows = lazy(() => import('./pages/workflows/Workflows'));
 const WorkflowPage = lazy(() => import('./pages/workflows/WorkflowPage'));
 const EditorPage = lazy(() => import('./pages/editor/EditorPage'));
 const DeadLetters = lazy(() => import('./pages/dead-letters/DeadLetters'));
+const Approvals = lazy(() => import('./pages/approvals/Approvals'));
 const ComparePage = lazy(() => import('./pages/compare/ComparePage'));
 const SearchPage = lazy(() => import('./pages/search/SearchPage'));
 const ApiKeys = lazy(() => import('./pages/admin/ApiKeys'));
@@ -67,6 +68,7 @@ function CurrentPage({ path: [section, name, ...more] }: { path: string[] }) {
     }
     if (section === 'edit') return <EditorPage key={name ?? ''} name={name ?? null} />;
     if (section === 'dead-letters' && !name) return <DeadLetters />;
+    if (section === 'approvals' && !name) return <Approvals />;
     if (section === 'workers' && !name) return <Workers />;
     if (section === 'compare' && !name) return <ComparePage />;
     if (section === 'search' && !name) return <SearchPage />;

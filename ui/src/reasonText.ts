@@ -1,10 +1,11 @@
 import { HINT_TEXTS, REASON_TEXTS } from './reasons';
+import { withLocalTimes } from './time';
 
 /** The text of a state's reason. A reason without a text is shown as it is. */
 export function reasonText(reason: string | null | undefined): string {
   if (!reason) return '';
   const text = REASON_TEXTS[reason];
-  if (text === undefined) return reason;
+  if (text === undefined) return withLocalTimes(reason);
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

@@ -4,15 +4,18 @@
 export const REASON_TEXTS: Readonly<Record<string, string>> = {
   branch_not_taken: 'branch not taken',
   cancelled: 'cancelled',
+  cleanup_timeout: 'the clean-up ran out of time',
   condition_false: 'condition is false',
   execution_failed: 'the execution failed',
   execution_timeout: 'the execution ran out of time',
   internal_error: 'Penstock itself failed',
+  item_timeout: 'the item ran out of time',
   kept: 'output reused from an earlier execution',
   no_handler: 'no live worker of its queue has its handler',
   no_worker: 'no live worker serves its queue',
   rebuilt: 'queued again after a loss of data',
   returned: 'handed back by its worker, and queued again',
+  terminated: 'a terminate node ended the execution',
   upstream_failed: 'a node before it failed',
 };
 
@@ -29,6 +32,7 @@ export const HINT_TEXTS: Readonly<Record<string, string>> = {
   internal_error: 'This is a bug in Penstock. Please report it, with the traceback from the log.',
   interrupted:
     'The worker was stopped before the handler was done. Increase PENSTOCK_SHUTDOWN_GRACE_SECONDS.',
+  items: 'Look at the items: penstock show ID --under NODE. A retry runs only those that failed.',
   llm: "Check the provider's settings (PENSTOCK_LLM_…). --mock runs the workflow without one.",
   lost: "The worker's process ended while it ran the task. Look for a crash, or for too little memory.",
   no_handler: 'Start a worker that has the handler: --handlers MODULE or --handlers FILE.py.',

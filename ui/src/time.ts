@@ -3,6 +3,7 @@
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
+const UTC_TIME = /\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z/g;
 
 export function durationText(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return '–';
@@ -18,6 +19,18 @@ export function durationText(seconds: number | null | undefined): string {
     return `${Math.floor(seconds / HOUR)} h ${Math.floor((seconds % HOUR) / MINUTE)} min`;
   }
   return `${Math.floor(seconds / DAY)} d ${Math.floor((seconds % DAY) / HOUR)} h`;
+}
+
+/** The time until a moment, in whole seconds: `3 min 20 s`. */
+export function leftText(seconds: number): string {
+  const whole = Math.ceil(seconds);
+  if (whole <= 0) return 'due now';
+  return whole < MINUTE ? `${whole} s` : durationText(whole);
+}
+
+/** A text with its times in UTC (2027-01-31T08:00:00Z) in the viewer's zone. */
+export function withLocalTimes(text: string): string {
+  return text.replace(UTC_TIME, (at) => (Number.isNaN(Date.parse(at)) ? at : localText(at)));
 }
 
 export function secondsBetween(

@@ -13,9 +13,10 @@ What a request meets, in this order:
 - `redis_rate_limit`: the windows in Redis, so that all API processes count together.
 - `audit_log`: a line for every call that changes something.
 - `access`: who may do what, as one table; a route that isn't in it can't be reached.
-- `shortcut`: a way past FastAPI for the two most frequent calls.
 - `mounting`: the path that the app is mounted under in another app.
 - `raw_path`: the path as it was sent, for names that have a slash in them.
+- `routing`: finds the route of a request, and calls its function.
+- `parameters`: reads path, query and headers as the function's signature says.
 - `bodies`: reads bodies: size, strict JSON, then the JSON Schema that OpenAPI shows.
 - `paging`: lists in pages, and the parameters that choose them.
 - `problems`: RFC 9457: whatever goes wrong is answered with a problem document.
@@ -25,8 +26,12 @@ The routes:
 
 - `workflows`: definitions.
 - `executions`: start, search, look, send control requests.
+- `items`: nodes inside of items, and items as they end.
 - `execution_details`: the document and all logs of an execution.
 - `value_search`: the search in inputs and outputs.
+- `signals`: send signals, and list them.
+- `approvals`: open approvals, and decisions.
+- `approval_page`: the page behind a link to an approval.
 - `bulk`: one control request, or a retry, for many executions.
 - `events`: live events as Server-Sent Events.
 - `dead_letters`: dead letters.
@@ -42,6 +47,6 @@ The routes:
 The OpenAPI document:
 
 - `body_schemas`: the schemas of request bodies.
-- `describing`: what the document says of a route beside what FastAPI sees by itself; the schemas
-  of answers are made from `penstock.views`.
+- `describing`: the document, made from the routes and their parameters; the schemas of answers are
+  made from `penstock.views`.
 """

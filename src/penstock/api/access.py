@@ -1,9 +1,9 @@
 """Access rules: one table that says who may call what. A route that isn't in it can't be reached.
 
 A row has the scope that a call needs, the operation's name and the object that it is about (for the
-audit log). `read` < `submit` < `operate` < `admin`: each scope includes those before it. OPEN
-needs no key, and shows no user's data: two health checks for load balancers, the description of
-the API, and the files of the UI.
+audit log). `read` < `submit` < `approve` < `operate` < `admin`: each scope includes those before
+it. OPEN needs no key, and shows no user's data: two health checks for load balancers, the
+description of the API, and the files of the UI. Only a link to an approval shows that approval.
 
 Paths are matched with the patterns of the app's own router (`check_routes` takes them from it), and
 where several match, the strictest scope counts. So no spelling of a path can get a weaker rule than
@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from fastapi import FastAPI
-from fastapi.routing import iter_route_contexts
+from starlette.applications import Starlette
 
+from penstock.api.routing import routes_of
 from penstock.errors import PenstockError
 from penstock.service.keys import SCOPES
 from penstock.stores.records import Scope
@@ -83,8 +83,11 @@ _API: list[tuple[str, str, Scope, str, str]] = [
     ("POST", "/executions/bulk", "operate", "steer_executions", "executions"),
     ("GET", "/executions/{}", "read", "get_execution", "executions/{0}"),
     ("GET", "/executions/{}/results", "read", "get_results", "executions/{0}"),
+    ("GET", "/executions/{}/nodes", "read", "list_nodes", "executions/{0}"),
+    ("GET", "/executions/{}/nodes/{}/items", "read", "follow_items", "executions/{0}"),
     ("GET", "/executions/{}/nodes/{}", "read", "get_node", "executions/{0}"),
     ("GET", "/executions/{}/nodes/{}/logs", "read", "get_node_logs", "executions/{0}"),
+    ("GET", "/executions/{}/nodes/{}/why", "read", "explain_node", "executions/{0}"),
     ("GET", "/executions/{}/logs", "read", "get_execution_logs", "executions/{0}"),
     ("GET", "/executions/{}/definition", "read", "get_execution_definition", "executions/{0}"),
     ("GET", "/executions/{}/history", "read", "get_history", "executions/{0}"),
@@ -94,6 +97,21 @@ _API: list[tuple[str, str, Scope, str, str]] = [
     ("POST", "/executions/{}/pause", "operate", "pause_execution", "executions/{0}"),
     ("POST", "/executions/{}/resume", "operate", "resume_execution", "executions/{0}"),
     ("POST", "/executions/{}/retry", "operate", "retry_execution", "executions/{0}"),
+    ("GET", "/executions/{}/signals", "read", "list_signals", "executions/{0}"),
+    # A signal makes an execution go on, as `resume` does.
+    ("POST", "/executions/{}/signals", "operate", "send_signal", "executions/{0}"),
+    ("POST", "/executions/{}/signals/{}", "operate", "send_signal_by_name", "executions/{0}"),
+    ("POST", "/signals/{}", "operate", "post_signal", "signals/{0}"),
+    ("GET", "/waits", "read", "list_waits", "waits"),
+    ("GET", "/approvals", "read", "list_approvals", "approvals"),
+    ("POST", "/executions/{}/approvals/{}", "approve", "decide_approval", "executions/{0}"),
+    (
+        "POST",
+        "/executions/{}/approvals/{}/links",
+        "approve",
+        "make_approval_link",
+        "executions/{0}",
+    ),
     ("GET", "/events", "read", "follow_all", "executions"),
     ("GET", "/dead-letters", "read", "list_dead_letters", "dead-letters"),
     ("GET", "/errors", "read", "list_errors", "errors"),
@@ -124,6 +142,9 @@ _OUTSIDE: list[tuple[str, str, Needed, str]] = [
     ("GET", "/", OPEN, "ui"),
     ("GET", "/ui", OPEN, "ui"),
     ("GET", "/ui/{}", OPEN, "ui"),
+    # The token in the path is the right to decide one approval.
+    ("GET", "/approve/{}", OPEN, "show_approval"),
+    ("POST", "/approve/{}", OPEN, "decide_by_link"),
     ("GET", "/health", "read", "health"),
     ("GET", "/v1/health", "read", "health"),
     ("GET", "/metrics", "read", "metrics"),
@@ -161,7 +182,7 @@ def _rules() -> Iterator[tuple[tuple[str, str], Rule]]:
         yield (method, BASE + path), Rule(scope, operation, about, changes)
 
     for method, path, needed, operation in _OUTSIDE:
-        yield (method, path), Rule(needed, operation, operation, changes=False)
+        yield (method, path), Rule(needed, operation, operation, method not in READING)
 
 
 TABLE: Mapping[tuple[str, str], Rule] = dict(_rules())
@@ -266,19 +287,17 @@ def _strictest(candidates: list[Found]) -> Found:
     return candidates[0]._replace(scope=max(scopes, key=_RANKS.__getitem__))
 
 
-def check_routes(app: FastAPI) -> Routes:
+def check_routes(app: Starlette) -> Routes:
     """The app's routes with their rules. Call it when the app has all its routes.
 
     Raises `RouteMissing` if one isn't in the table.
     """
     routes = Routes()
-    for route in iter_route_contexts(app.routes):
-        path = route.path_format
+    for route in routes_of(app):
+        path = getattr(route, "path_format", None)
         pattern: Any = getattr(route, "path_regex", None)
         if path is None or pattern is None:
-            raise RouteMissing(
-                f"{route.original_route!r} has no path that access.py could have a row for"
-            )
+            raise RouteMissing(f"{route!r} has no path that access.py could have a row for")
         without_names = re.sub(r"\{[^}]*\}", "{}", path)
         for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
             rule = TABLE.get((method, without_names))

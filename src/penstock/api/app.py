@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.responses import Response
 
 from penstock.api import (
+    approval_page,
+    approvals,
     bulk,
     compat,
     dead_letters,
-    describing,
     docs_page,
     events,
     execution_details,
     executions,
     failures,
     health,
+    items,
     middleware,
     problems,
+    signals,
     statistics,
     system,
     ui_files,
@@ -30,8 +34,9 @@ from penstock.api import (
 from penstock.api.audit_log import AuditLog
 from penstock.api.auth import Authorize
 from penstock.api.bodies import Bodies
+from penstock.api.describing import openapi_document
 from penstock.api.rate_limit import RateLimitStorage
-from penstock.api.shortcut import Shortcut
+from penstock.api.routing import Router
 from penstock.api.timing import ApiTiming
 from penstock.config import Settings
 from penstock.definition.document_schema import document_schema
@@ -53,27 +58,23 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     rate_limit_storage: RateLimitStorage | None = None,
     timing: ApiTiming | None = None,
     authorize: Authorize | None = None,
-) -> FastAPI:
+) -> Starlette:
     timing = timing or ApiTiming()
-    app = FastAPI(
-        title="Penstock",
-        version=version,
-        docs_url=None,
-        redoc_url=None,
-        openapi_url=None,  # `docs_page` has it
-    )
     bodies = Bodies(service.workflows.limits, service.sandbox)
-    problems.install(app)
+    router = Router()
 
     # first, as their paths are narrower than the main API's
-    app.include_router(compat.compat_routes(service, timing))
-    for router in (
+    router.include(compat.compat_routes(service, timing))
+    for routes in (
         # before the workflows, whose names may contain slashes
         statistics.routes(service, fleet),
         workflows.routes(service, bodies),
-        events.events_routes(service.live_events, timing),
+        events.events_routes(service.live_events, service.item_events, timing),
+        items.routes(service),
         executions.routes(service, bodies),
         execution_details.routes(service),
+        signals.routes(service, bodies),
+        approvals.routes(service, bodies),
         value_search.routes(service),
         bulk.routes(service, bodies),
         dead_letters.routes(service, bodies),
@@ -81,13 +82,12 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
         system.routes(service, fleet),
         system.key_routes(service, bodies),
     ):
-        app.include_router(router, prefix=PREFIX)
-    app.include_router(health.health_routes(service, fleet, version, timing))
-    _add_front(app, metrics)
-    describing.describe(app, version)
+        router.include(routes, prefix=PREFIX)
+    router.include(health.health_routes(service, fleet, version, timing))
+    _add_front(router, service, metrics, version)
 
-    # the first that is added is the last that a request passes
-    app.add_middleware(Shortcut, service=service, bodies=bodies)
+    app = Starlette(routes=[router])
+    problems.install(app)
     audit_log = audit_log or AuditLog(service.stores.cold.audit_log, timing)
     middleware.install_middleware(
         app,
@@ -100,17 +100,22 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     return app
 
 
-def _add_front(app: FastAPI, metrics: Callable[[], Awaitable[bytes]] | None) -> None:
-    @app.get("/metrics", include_in_schema=False)
+def _add_front(
+    router: Router,
+    service: Service,
+    metrics: Callable[[], Awaitable[bytes]] | None,
+    version: str,
+) -> None:
+    @router.get("/metrics")
     async def show_metrics() -> Response:
         return Response(await metrics() if metrics else b"", media_type=CONTENT_TYPE)
 
     document_schema_text = json.dumps(document_schema(), ensure_ascii=False).encode()
 
-    @app.get("/schema.json", include_in_schema=False)
+    @router.get("/schema.json")
     async def show_schema() -> Response:
         return Response(document_schema_text, media_type="application/schema+json")
 
-    app.include_router(ui_files.page_routes())
-    # a lambda, as `describe` replaces `app.openapi` later
-    app.include_router(docs_page.docs_routes(lambda: app.openapi()))  # noqa: PLW0108
+    router.include(approval_page.routes(service))
+    router.include(ui_files.page_routes())
+    router.include(docs_page.docs_routes(partial(openapi_document, router.routes, version)))

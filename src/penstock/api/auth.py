@@ -36,12 +36,15 @@ from penstock.api.audit_log import skip_audit
 from penstock.api.client_address import TrustedProxies
 from penstock.api.failed_logins import FailedLogins
 from penstock.api.problems import problem_response
+from penstock.api.routing import path_of
 from penstock.config import Settings, hide_password, is_redis
 from penstock.errors import SettingsError, StoreError
 from penstock.service.keys import SCOPES, Keys, includes
 from penstock.service.outages import shown_outage
 from penstock.stores.records import Scope
 
+FORM_OPERATION = "decide_by_link"
+"""The one operation that takes a form instead of JSON."""
 _AUTHORITY = r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
 _LOCAL_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
 _ORIGIN = re.compile(r"(https?)://([^/?#@\s]+)", re.IGNORECASE)
@@ -136,7 +139,7 @@ class Identify:
             return
 
         if scope["type"] == "http":
-            route = self._routes.find(scope["method"], _path(scope))
+            route = self._routes.find(scope["method"], path_of(scope))
             scope[ROUTE] = route
             scope[RECHECK] = partial(self._caller, scope, route)
             try:
@@ -221,7 +224,7 @@ class Access:
             return problem_response(
                 403, "foreign_origin", "pages of other sites may not use this service"
             )
-        if scope["method"] not in READING and _has_body(scope):
+        if scope["method"] not in READING and _has_body(scope) and not _takes_form(scope):
             types = list(_headers(scope, b"content-type"))
             if len(types) != 1 or not _JSON.fullmatch(types[0]):
                 detail = "send the body as JSON, with the header 'Content-Type: application/json'"
@@ -240,13 +243,13 @@ class Access:
             if self._has_sessions and not any(map(_is_key, credentials)):
                 return problem_response(403, "forbidden", NOT_AUTHORIZED)
             if credentials:
-                target = f"{scope['method']} {_path(scope)}"
+                target = f"{scope['method']} {path_of(scope)}"
                 self._failed_logins.note(caller.address, target, credentials[0])
             return _unauthorized(key_sent=bool(credentials))
         if route is not None:
             return None
 
-        methods = self._routes.methods(_path(scope))
+        methods = self._routes.methods(path_of(scope))
         if not methods:
             return problem_response(
                 404, "not_found", "there is nothing at this address; /docs lists what there is"
@@ -291,13 +294,6 @@ def needed(scope: Request, route: Found | None) -> Needed:
     return route.scope
 
 
-def _path(scope: Request) -> str:
-    """The path as the router has it: without the path that the app is mounted under."""
-    path: str = scope["path"]
-    root = scope.get("root_path", "")
-    return path[len(root) :] if root and path.startswith(root + "/") else path
-
-
 def _headers(scope: Request, name: bytes) -> Iterator[str]:
     return (value.decode("latin-1") for key, value in scope["headers"] if key == name)
 
@@ -331,6 +327,15 @@ def _is_own_origin(origin: str, host: str) -> bool:
         return False
     default_port = _DEFAULT_PORTS[match[1].lower()]
     return match[2].lower().removesuffix(default_port) == host.lower().removesuffix(default_port)
+
+
+def _takes_form(scope: Request) -> bool:
+    """Whether the route takes what a page's form sends.
+
+    The token in its path is the right to it, which no foreign page has.
+    """
+    route: Found | None = scope.get(ROUTE)
+    return route is not None and route.rule.operation == FORM_OPERATION
 
 
 def _has_body(scope: Request) -> bool:

@@ -1,7 +1,7 @@
 """Request bodies: a limit on the size, strict JSON, then a check against a JSON Schema.
 
 It is the schema that the OpenAPI document shows, so the description and the check can't disagree.
-Pydantic doesn't check bodies, because it would read `"1"` as 1.
+Unlike parameters, which are text, bodies are read strictly: `"1"` isn't 1.
 """
 
 from __future__ import annotations

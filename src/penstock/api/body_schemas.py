@@ -101,6 +101,10 @@ RETRY: dict[str, Any] = {
                 {"type": "string", "pattern": "^[1-9][0-9]{0,9}$"},
             ]
         },
+        "items": {
+            "enum": ["failed", "all", None],
+            "description": "Of maps that run again, the items that `failed` or `all`.",
+        },
         "preview": {"type": "boolean"},
     },
     "additionalProperties": False,
@@ -179,12 +183,87 @@ KEY: dict[str, Any] = {
         "scopes": {
             "type": "array",
             "minItems": 1,
-            "maxItems": 4,
-            "items": {"enum": ["read", "submit", "operate", "admin"]},
+            "maxItems": 5,
+            "items": {"enum": ["read", "submit", "approve", "operate", "admin"]},
         },
     },
     "additionalProperties": False,
     "examples": [{"name": "billing", "scopes": ["submit"]}],
+}
+SIGNAL_FIELDS: dict[str, Any] = {
+    "payload": {"description": "Any JSON value."},
+    "correlation": {
+        "type": ["string", "null"],
+        "minLength": 1,
+        "maxLength": 512,
+        "description": "Only for nodes that wait for this one, or for none.",
+    },
+}
+SIGNAL: dict[str, Any] = {
+    "title": "SendSignal",
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": "string", "minLength": 1, "maxLength": 128}, **SIGNAL_FIELDS},
+    "additionalProperties": False,
+    "examples": [{"name": "paid", "payload": {"amount": 7}}],
+}
+SIGNAL_PAYLOAD: dict[str, Any] = {
+    "title": "SendNamedSignal",
+    "type": "object",
+    "properties": SIGNAL_FIELDS,
+    "additionalProperties": False,
+    "examples": [{"payload": {"amount": 7}}, {}],
+}
+POST_SIGNAL: dict[str, Any] = {
+    "title": "PostSignal",
+    "type": "object",
+    "required": ["correlation"],
+    "properties": {
+        "payload": {"description": "Any JSON value."},
+        "correlation": {"type": "string", "minLength": 1, "maxLength": 512},
+        "ttl_seconds": {
+            "type": "number",
+            "exclusiveMinimum": 0,
+            "maximum": 2_592_000,
+            "description": "How long it is kept for nodes that wait later. Default: a day.",
+        },
+        "to": {"enum": ["one", "all"], "description": "The first that waits, or everybody."},
+    },
+    "additionalProperties": False,
+    "examples": [{"correlation": "order-7", "payload": {"amount": 7}}],
+}
+APPROVAL_LINK: dict[str, Any] = {
+    "title": "MakeApprovalLink",
+    "type": "object",
+    "required": ["by"],
+    "properties": {
+        "by": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 200,
+            "description": "Who decides with it.",
+        },
+        "seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": 2_592_000},
+    },
+    "additionalProperties": False,
+    "examples": [{"by": "ada@example.com", "seconds": 86400}],
+}
+DECISION: dict[str, Any] = {
+    "title": "DecideApproval",
+    "type": "object",
+    "required": ["decision"],
+    "properties": {
+        "decision": {"enum": ["approved", "rejected"]},
+        "comment": {"type": ["string", "null"]},
+        "form": {"description": "What the approval's form asks for."},
+        "by": {
+            "type": "string",
+            "maxLength": 200,
+            "description": "Who decides, where no API key says so.",
+        },
+    },
+    "additionalProperties": False,
+    "examples": [{"decision": "approved", "comment": "fine", "form": {"tone": "warm"}}],
 }
 BODIES = (
     DOCUMENT,
@@ -196,4 +275,9 @@ BODIES = (
     RETRY_DEAD_LETTERS,
     DROP_DEAD_LETTERS,
     KEY,
+    SIGNAL,
+    SIGNAL_PAYLOAD,
+    POST_SIGNAL,
+    APPROVAL_LINK,
+    DECISION,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, Literal, TypeAlias
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas
@@ -17,6 +17,7 @@ from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation, page_of
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
+from penstock.api.routing import Router
 from penstock.service import Service
 from penstock.stores.base import ControlRequest
 from penstock.views.pages import Page
@@ -28,8 +29,8 @@ REQUESTS_AT_ONCE_MAX = 16
 """Executions of one call that are handled at once, so that other calls get their turn."""
 
 
-def routes(service: Service, bodies: Bodies) -> APIRouter:
-    router = APIRouter(prefix="/executions", tags=["executions"])
+def routes(service: Service, bodies: Bodies) -> Router:
+    router = Router(prefix="/executions", tags=["executions"])
 
     @router.post(
         "/bulk",

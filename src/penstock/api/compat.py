@@ -15,9 +15,7 @@ from functools import partial
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from fastapi import APIRouter, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.routing import APIRoute
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas
@@ -28,6 +26,7 @@ from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, number_cursor, page
 from penstock.api.problems import Refused, refusal_of
+from penstock.api.routing import Route, Router
 from penstock.api.timing import ApiTiming
 from penstock.engine.states import ExecutionState
 from penstock.errors import Conflict, NotFound, PenstockError
@@ -51,26 +50,21 @@ BAD_REQUEST = 400
 Endpoint: TypeAlias = Callable[..., Coroutine[Any, Any, Response]]
 
 
-class CompatRoute(APIRoute):
+class CompatRoute(Route):
     """A compatible route.
 
     Its clients expect 400 for everything that is wrong with a request, and an `error_code` in the
     answer.
     """
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handle_for_clients(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except (PenstockError, Refused, RequestValidationError) as error:
-                raise _with_error_code(error, request.scope["path"]) from error
-
-        return handle_for_clients
+    async def answer(self, request: Request) -> Response:
+        try:
+            return await super().answer(request)
+        except (PenstockError, Refused) as error:
+            raise _with_error_code(error, request.scope["path"]) from error
 
 
-def _with_error_code(error: PenstockError | Refused | RequestValidationError, path: str) -> Refused:
+def _with_error_code(error: PenstockError | Refused, path: str) -> Refused:
     """The refusal with the names that other implementations give to the members of its problem."""
     refusal = refusal_of(error)
     document = refusal.document
@@ -88,12 +82,12 @@ def _with_error_code(error: PenstockError | Refused | RequestValidationError, pa
     return named
 
 
-def compat_routes(service: Service, timing: ApiTiming) -> APIRouter:
+def compat_routes(service: Service, timing: ApiTiming) -> Router:
     """The compatible routes.
 
     Include them before the main API, where names of workflows may contain slashes.
     """
-    router = APIRouter(route_class=CompatRoute, tags=["compatible"])
+    router = Router(route_class=CompatRoute, tags=["compatible"])
     bodies = Bodies(service.workflows.limits, service.sandbox)
     workflows = Workflows(service, bodies)
     dead_letters = DeadLetters(service)
@@ -252,7 +246,7 @@ async def newest(service: Service, execution_id: str) -> Stored:
     return stored
 
 
-def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> None:
+def _workflow_routes(router: Router, prefix: str, workflows: Workflows) -> None:
     base = f"{prefix}/workflow"
     submit = operation(
         "compat_submit",
@@ -267,7 +261,7 @@ def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> No
         errors=(404, 409, 413, 415),
     )
     body = {"required": False, "content": {"application/json": {"schema": views.TRIGGER}}}
-    trigger["openapi_extra"] = {"requestBody": body}
+    trigger["requestBody"] = body
     trigger["description"] = (
         "One that failed goes on as a new execution, with the input it had:"
         " `retry_of` is the failed one's id then."
@@ -290,7 +284,7 @@ def _workflow_routes(router: APIRouter, prefix: str, workflows: Workflows) -> No
 
 
 def _plural_routes(  # noqa: PLR0913, PLR0917 -- one for each route
-    router: APIRouter,
+    router: Router,
     prefix: str,
     workflows: Workflows,
     submit: dict[str, Any],
@@ -311,7 +305,7 @@ def _plural_routes(  # noqa: PLR0913, PLR0917 -- one for each route
     add("GET", f"{base}/{{execution_id}}/results", workflows.results, **results)
 
 
-def _dead_letter_routes(router: APIRouter, prefix: str, dead_letters: DeadLetters) -> None:
+def _dead_letter_routes(router: Router, prefix: str, dead_letters: DeadLetters) -> None:
     base = f"{prefix}/admin/dlq"
     by_id = f"{base}/{{letter_id}}"
     listed = operation(
@@ -331,18 +325,16 @@ def _dead_letter_routes(router: APIRouter, prefix: str, dead_letters: DeadLetter
 
 
 def _add(
-    router: APIRouter,
+    router: Router,
     method: str,
     path: str,
     endpoint: Endpoint,
     *,
     listed: bool = True,
-    **options: Any,
+    **description: Any,
 ) -> None:
-    in_schema = listed and (path.startswith(PREFIXES[0]) or path == "/v1/health")
-    if not in_schema:  # else FastAPI would build the response models for each spelling of a route
-        options = {"operation_id": options["operation_id"], "response_model": None}
-    router.add_api_route(path, endpoint, methods=[method], include_in_schema=in_schema, **options)
+    is_described = listed and (path.startswith(PREFIXES[0]) or path == "/v1/health")
+    router.add(method, path, endpoint, **(description if is_described else {}))
 
 
 def _check_operator(request: Request) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas
@@ -12,7 +12,9 @@ from penstock.api.audit_log import IDS_MAX, note, skip_audit
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, number_cursor, page
+from penstock.api.parameters import Path, Query
 from penstock.api.rate_limit import charge
+from penstock.api.routing import Router
 from penstock.service import Service
 from penstock.service.dead_letters import DeadLetters, Retried
 from penstock.stores.records import DeadLetterSearch
@@ -29,8 +31,8 @@ The parameter is `letter_id` in the OpenAPI document, which is public.
 """
 
 
-def routes(service: Service, bodies: Bodies) -> APIRouter:
-    router = APIRouter(prefix="/dead-letters", tags=["dead letters"])
+def routes(service: Service, bodies: Bodies) -> Router:
+    router = Router(prefix="/dead-letters", tags=["dead letters"])
     dead_letters = service.dead_letters
 
     @router.get(
@@ -121,7 +123,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     return router
 
 
-def _dead_letter_routes(router: APIRouter, dead_letters: DeadLetters) -> None:
+def _dead_letter_routes(router: Router, dead_letters: DeadLetters) -> None:
     @router.get(
         "/{letter_id:int}",
         **operation("get_dead_letter", "A dead letter", {200: DeadLetter}, errors=(404,)),

@@ -1,19 +1,19 @@
-"""The OpenAPI document: what it says about routes beside what FastAPI adds by itself."""
+"""The OpenAPI document, made from routes, their descriptions, parameters and views."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import new_class
 from typing import Any
 
 import msgspec
-from fastapi import FastAPI
-from fastapi.openapi.utils import get_openapi
 
 from penstock.api.body_schemas import BODIES
+from penstock.api.parameters import REFERENCE
 from penstock.api.problems import MEDIA_TYPE
+from penstock.api.routing import Route
 from penstock.views.pages import Page
 from penstock.views.problems import ProblemDocument
 
@@ -36,7 +36,6 @@ ERRORS = {
 }
 ALWAYS = (400, 401, 403, 408, 414, 421, 429, 431, 500, 503)
 WITH_BODY = (413, 415, 422)
-REFERENCE = "#/components/schemas/{name}"
 
 View = type[msgspec.Struct]
 _views: dict[str, View] = {"ProblemDocument": ProblemDocument}
@@ -59,7 +58,7 @@ def operation(  # noqa: PLR0913 -- the parts of a description
     body: Mapping[str, Any] | None = None,
     body_required: bool = True,
 ) -> dict[str, Any]:
-    """The description of a route, as arguments for its decorator."""
+    """The description of a route, for its decorator."""
     responses: dict[int | str, dict[str, Any]] = {}
     for status, view in answers.items():
         responses[status] = {"description": summary}
@@ -76,17 +75,15 @@ def operation(  # noqa: PLR0913 -- the parts of a description
             "content": {MEDIA_TYPE: {"schema": _reference_to(ProblemDocument)}},
         }
 
-    options: dict[str, Any] = {
-        "operation_id": operation_id,
+    description: dict[str, Any] = {
+        "operationId": operation_id,
         "summary": summary,
         "responses": responses,
-        "response_model": None,
-        "status_code": next(iter(answers)),
     }
     if body is not None:
         content = {"application/json": {"schema": {"$ref": REFERENCE.format(name=body["title"])}}}
-        options["openapi_extra"] = {"requestBody": {"required": body_required, "content": content}}
-    return options
+        description["requestBody"] = {"required": body_required, "content": content}
+    return description
 
 
 def _reference_to(view: View) -> dict[str, str]:
@@ -110,28 +107,31 @@ def _view_schemas() -> dict[str, dict[str, Any]]:
     return dict(sorted(schemas.items()))
 
 
-def describe(app: FastAPI, version: str) -> None:
-    """Give the app an OpenAPI document that includes the schemas of bodies and errors."""
-
-    def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            document = get_openapi(
-                title="Penstock",
-                version=version,
-                routes=app.routes,
-                summary="Durable workflows over HTTP",
-                description="Start, watch and control executions of workflows."
-                " Errors are RFC 9457 problem documents.",
-            )
-            schemas = document.setdefault("components", {}).setdefault("schemas", {})
-            schemas.update(_view_schemas())
-            for body in BODIES:
-                schemas[body["title"]] = body
-            document["components"]["securitySchemes"] = {
-                "key": {"type": "http", "scheme": "bearer"}
-            }
-            document["security"] = [{}, {"key": []}]
-            app.openapi_schema = document
-        return app.openapi_schema
-
-    app.openapi = openapi  # type: ignore[method-assign]
+def openapi_document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+    """The OpenAPI document of those routes that have a description."""
+    paths: dict[str, dict[str, Any]] = {}
+    schemas: dict[str, Any] = {}
+    for route in routes:
+        if route.description:
+            paths.setdefault(route.path_format, {})[route.method.lower()] = route.describe()
+            for parameter in route.parameters:
+                schemas.update(parameter.schemas())
+    schemas.update(_view_schemas())
+    for body in BODIES:
+        schemas[body["title"]] = body
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Penstock",
+            "summary": "Durable workflows over HTTP",
+            "description": "Start, watch and control executions of workflows."
+            " Errors are RFC 9457 problem documents.",
+            "version": version,
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{}, {"key": []}],
+    }

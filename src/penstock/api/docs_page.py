@@ -14,10 +14,11 @@ from hashlib import sha256
 from html import escape
 from typing import Any
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api.mounting import prefix_of
+from penstock.api.routing import Router
 
 METHODS = ("get", "post", "put", "patch", "delete")
 STYLE = """
@@ -47,8 +48,9 @@ HEADERS = {
 }
 
 
-def docs_routes(openapi: Callable[[], Mapping[str, Any]]) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+def docs_routes(openapi: Callable[[], Mapping[str, Any]]) -> Router:
+    router = Router()
+    openapi = cache(openapi)
 
     @cache
     def rendered() -> bytes:

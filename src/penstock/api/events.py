@@ -16,20 +16,23 @@ from contextlib import aclosing, contextmanager, suppress
 from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Header, Query
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from penstock.api.access import CALLER, RECHECK, Caller
 from penstock.api.describing import operation
+from penstock.api.parameters import Header, Query
 from penstock.api.problems import Refused
 from penstock.api.rate_limit import who
+from penstock.api.routing import Router
 from penstock.api.timing import ApiTiming
+from penstock.definition.document_fields import REGION_DEPTH_MAX
 from penstock.errors import StoreError
+from penstock.service.item_events import ItemEvents, Selection
 from penstock.service.keys import includes
 from penstock.service.live_events import LiveEvents, NoSuchEvent, TooManyStreams
 from penstock.service.readers import Batch, FeedLine
-from penstock.views.executions import live_event
+from penstock.views.executions import live_event, live_items
 
 log = logging.getLogger("penstock.api")
 
@@ -49,6 +52,11 @@ SEQ = r"^([0-9]{1,18}|end)?$"
 EVENT_ID = r"^([0-9]{1,18}([.-][0-9]{1,18}){0,256})?$"
 HEADER = "The last id that the client has; goes before `after`."
 QUERY = "As `Last-Event-ID`, for who can't set headers."
+DEPTH = (
+    "How many maps and loops deep. What is deeper comes as events `items`: the counts of a map's"
+    " items, at most twice a second. With 0, a map is one node. Default: everything."
+)
+UNDER = "Only what is inside of this map, loop or item, such as `each[17]`."
 EXAMPLE = (
     "id: 17\nevent: transition\n"
     'data: {"seq":17,"at":"2026-01-31T12:00:00.000Z","node_id":"letter","from":"QUEUED",'
@@ -60,14 +68,14 @@ EVENT = {
     "required": ["id", "event", "data"],
     "properties": {
         "id": {"type": "string"},
-        "event": {"enum": ["transition", "end"]},
+        "event": {"enum": ["transition", "items", "end"]},
         "data": {"type": "string"},
     },
 }
 
 
-def events_routes(live_events: LiveEvents, timing: ApiTiming) -> APIRouter:
-    router = APIRouter(tags=["events"])
+def events_routes(live_events: LiveEvents, item_events: ItemEvents, timing: ApiTiming) -> Router:
+    router = Router(tags=["events"])
     idle = timing.idle_seconds
     callers: Counter[str] = Counter()
 
@@ -81,11 +89,20 @@ def events_routes(live_events: LiveEvents, timing: ApiTiming) -> APIRouter:
             str | None, Header(alias="Last-Event-ID", pattern=SEQ, description=HEADER)
         ] = None,
         after: Annotated[str | None, Query(pattern=SEQ, description=QUERY)] = None,
+        depth: Annotated[int | None, Query(ge=0, le=REGION_DEPTH_MAX, description=DEPTH)] = None,
+        under: Annotated[
+            str | None, Query(min_length=1, max_length=1024, description=UNDER)
+        ] = None,
     ) -> Response:
         event_id = last_event_id or after or "0"
         if event_id == END_ID:
             return Response(status_code=204)
-        batches = live_events.follow(execution_id, int(event_id), idle_seconds=idle)
+        seq = int(event_id)
+        selection = Selection(depth, under)
+        if selection.is_everything:
+            batches = live_events.follow(execution_id, seq, idle_seconds=idle)
+        else:
+            batches = item_events.follow(execution_id, seq, selection=selection, idle_seconds=idle)
         return EventStream(batches, timing, callers)
 
     @router.get(
@@ -108,11 +125,11 @@ def events_routes(live_events: LiveEvents, timing: ApiTiming) -> APIRouter:
 
 def _operation(name: str, summary: str, *errors: int) -> dict[str, Any]:
     options = operation(name, summary, {200: None}, errors=errors)
-    content = {EventStream.media_type: {"itemSchema": EVENT, "example": EXAMPLE}}
+    stream = {"schema": {"type": "string"}, "itemSchema": EVENT, "example": EXAMPLE}
+    content = {EventStream.media_type: stream}
     options["responses"][200]["content"] = content
     if errors:
         options["responses"][204] = {"description": "The client has had the last event"}
-    options["response_class"] = EventStream
     return options
 
 
@@ -282,7 +299,9 @@ _encoder = msgspec.json.Encoder()
 def encode(batch: Batch) -> bytes:
     """A batch as Server-Sent Events, encoded once for all readers."""
     if batch.encoded is None:
-        batch.encoded = _events(batch.feed_lines) + _end(batch)
+        lines = _events(batch.feed_lines)
+        skipped = b"id: %b\n\n" % batch.skipped_id.encode() if batch.skipped_id else b""
+        batch.encoded = _counts(batch) + lines + skipped + _end(batch)
     return batch.encoded
 
 
@@ -295,6 +314,16 @@ def encode_bare(batch: Batch) -> bytes:
         of_executions = [feed_line for feed_line in batch.feed_lines if not feed_line.line.node_id]
         batch.bare = _events(of_executions) + _end(batch)
     return batch.bare
+
+
+def _counts(batch: Batch) -> bytes:
+    """The counts of a batch. They are no lines of the history, and have no ids."""
+    texts: list[bytes] = []
+    for counts in batch.counts:
+        view = live_items(counts.execution_id, counts.node_id, counts.items)
+        data = _encoder.encode(view)
+        texts.append(b"event: items\ndata: %b\n\n" % data)
+    return b"".join(texts)
 
 
 def _events(feed_lines: Sequence[FeedLine]) -> bytes:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from penstock.api.bodies import answer
 from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, encode, number_cursor
+from penstock.api.routing import Router
 from penstock.errors import NotFound
 from penstock.service import Service
 from penstock.views.executions import ExecutionLogItem
@@ -17,8 +17,8 @@ from penstock.views.pages import Page
 from penstock.views.workflows import ExecutionDefinition
 
 
-def routes(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/executions", tags=["executions"])
+def routes(service: Service) -> Router:
+    router = Router(prefix="/executions", tags=["executions"])
 
     @router.get(
         "/{execution_id}/logs",

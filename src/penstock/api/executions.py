@@ -6,8 +6,8 @@ import asyncio
 from contextlib import suppress
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
 from msgspec import structs
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas
@@ -16,9 +16,11 @@ from penstock.api.bodies import Bodies, answer, invalid_request
 from penstock.api.describing import operation, page_of
 from penstock.api.mounting import prefix_of
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
+from penstock.api.parameters import Header, Query
 from penstock.api.problems import problem_of
 from penstock.api.rate_limit import charge
 from penstock.api.raw_path import is_route_word
+from penstock.api.routing import Router
 from penstock.definition.plan import Plan
 from penstock.engine.states import ExecutionState
 from penstock.errors import InvalidInput, StoreError
@@ -40,8 +42,9 @@ from penstock.views.executions import (
 from penstock.views.graphs import Graph
 from penstock.views.nodes import NodeDetail
 from penstock.views.pages import Page
-from penstock.views.retries import Retried
+from penstock.views.retries import Retried, RetriedItems
 from penstock.views.starts import BatchItem, Started, started_view
+from penstock.views.why import Why
 
 WAIT_SECONDS_MAX = 60.0
 NAME_LENGTH = 200
@@ -58,6 +61,10 @@ OnceKey = Annotated[
         max_length=255,
         description="Start it once, however often this is sent.",
     ),
+]
+Under = Annotated[
+    str | None,
+    Query(description="An item of a map or a round of a loop, such as `each[17]`: its nodes."),
 ]
 States = Annotated[list[ExecutionState], Query(alias="state", description="One of these.")]
 Labels = Annotated[
@@ -76,11 +83,19 @@ From = Annotated[
         description="Also this node and what comes after it.",
     ),
 ]
+RetriedItemsQuery = Annotated[
+    RetriedItems | None,
+    Query(
+        alias="items",
+        description="Of maps that run again, the items that `failed` or `all`. Default: `failed`,"
+        " and `all` of the map that `from` names.",
+    ),
+]
 After = Annotated[int, Query(ge=0, le=2**53, description="Only items with a greater `seq`.")]
 
 
-def routes(service: Service, bodies: Bodies) -> APIRouter:
-    router = APIRouter(prefix="/executions", tags=["executions"])
+def routes(service: Service, bodies: Bodies) -> Router:
+    router = Router(prefix="/executions", tags=["executions"])
     _start_routes(router, service, bodies)
     _look_routes(router, service)
     _node_routes(router, service)
@@ -88,7 +103,7 @@ def routes(service: Service, bodies: Bodies) -> APIRouter:
     return router
 
 
-def _start_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
+def _start_routes(router: Router, service: Service, bodies: Bodies) -> None:
     @router.post(
         "",
         **operation(
@@ -223,7 +238,7 @@ async def _current_view(service: Service, submitted: Submitted, wait: float) -> 
     return await service.executions.view(execution_id, ended, newest=not submitted.replayed)
 
 
-def _look_routes(router: APIRouter, service: Service) -> None:
+def _look_routes(router: Router, service: Service) -> None:
     executions = service.executions
 
     @router.get(
@@ -235,7 +250,7 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         ),
     )
     async def listed(  # noqa: PLR0913, PLR0917 -- the filters
-        states: States = [],  # noqa: B006 -- FastAPI copies it
+        states: States = [],  # noqa: B006 -- each request gets a list of its own
         workflow: Annotated[str | None, Query(max_length=1024)] = None,
         version: Annotated[int | None, Query(ge=1, le=2**53)] = None,
         labels: Labels = [],  # noqa: B006
@@ -303,11 +318,11 @@ def _look_routes(router: APIRouter, service: Service) -> None:
         "/{execution_id}/graph",
         **operation("get_graph", "Nodes and edges", {200: Graph}, errors=(404,)),
     )
-    async def graph(execution_id: str) -> Response:
-        return answer(await executions.graph(execution_id))
+    async def graph(execution_id: str, under: Under = None) -> Response:
+        return answer(await executions.graph(execution_id, under))
 
 
-def _node_routes(router: APIRouter, service: Service) -> None:
+def _node_routes(router: Router, service: Service) -> None:
     @router.get(
         "/{execution_id}/nodes/{node_id:path}/logs",
         **operation(
@@ -324,11 +339,27 @@ def _node_routes(router: APIRouter, service: Service) -> None:
         return answer(LogItemPage(node_id=node_id, items=logs))
 
     @router.get(
+        "/{execution_id}/nodes/{node_id:path}/why",
+        **operation("explain_node", "Why a node isn't running", {200: Why}, errors=(404,)),
+    )
+    async def why(execution_id: str, node_id: str, request: Request) -> Response:
+        if not is_route_word(request, "why"):
+            return await node(execution_id, f"{node_id}/why")
+        return answer(await service.explanations.why(execution_id, node_id))
+
+    @router.get(
         "/{execution_id}/nodes/{node_id:path}",
         **operation("get_node", "A node with its attempts", {200: NodeDetail}, errors=(404,)),
     )
-    async def node(execution_id: str, node_id: str) -> Response:
-        return answer(await service.nodes.view(execution_id, node_id))
+    async def node(
+        execution_id: str,
+        node_id: str,
+        item_states: Annotated[
+            bool,
+            Query(description="Of a map or a loop: the states of its items, and not its output."),
+        ] = False,
+    ) -> Response:
+        return answer(await service.nodes.view(execution_id, node_id, item_states=item_states))
 
 
 async def _resolve_reference(service: Service, reference: str) -> tuple[str, int | None]:
@@ -350,7 +381,7 @@ def _labels(texts: list[str]) -> dict[str, str]:
     return labels
 
 
-def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None:
+def _control_routes(router: Router, service: Service, bodies: Bodies) -> None:
     def add(request: ControlRequest, summary: str) -> None:
         @router.post(
             f"/{{execution_id}}/{request}",
@@ -375,11 +406,12 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
             body_required=False,
         ),
     )
-    async def retry(
+    async def retry(  # noqa: PLR0913, PLR0917 -- one for each parameter
         execution_id: str,
         request: Request,
         start: From = None,
         version: Annotated[str | None, Query(pattern=r"^(same|latest|[1-9][0-9]{0,9})$")] = None,
+        items: RetriedItemsQuery = None,
         preview: Annotated[
             bool | None, Query(description="Only say what would run and why.")
         ] = None,
@@ -391,12 +423,17 @@ def _control_routes(router: APIRouter, service: Service, bodies: Bodies) -> None
         body = await bodies.read(request, body_schemas.RETRY, empty={})
         start = body.get("from") or start
         version = str(body.get("version") or version or "same")
+        items = body.get("items") or items
         if body.get("preview", preview):
             skip_audit(request.scope)
-            plan = await service.retries.preview(execution_id, start=start, version=version)
+            plan = await service.retries.preview(
+                execution_id, start=start, version=version, items=items
+            )
             return answer(plan.view(None, execution_id))
 
-        retry_id, plan = await service.retries.retry(execution_id, start=start, version=version)
+        retry_id, plan = await service.retries.retry(
+            execution_id, start=start, version=version, items=items
+        )
         note(request.scope, execution_id=retry_id)
         headers = {"Location": _address(request, retry_id)}
         return answer(plan.view(retry_id, execution_id), 201, headers)

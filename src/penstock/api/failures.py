@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from penstock.api.bodies import answer
 from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, Moment, encode, moment, number_cursor
+from penstock.api.parameters import Query
+from penstock.api.routing import Router
 from penstock.service import Service
 from penstock.service.failures import FailureSearch
 from penstock.views.dead_letters import Failure, failure_view
@@ -18,8 +19,8 @@ from penstock.views.pages import Page
 Filter = Annotated[str | None, Query(max_length=1024)]
 
 
-def routes(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/errors", tags=["dead letters"])
+def routes(service: Service) -> Router:
+    router = Router(prefix="/errors", tags=["dead letters"])
 
     @router.get(
         "",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
 from starlette.responses import Response
 
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
+from penstock.api.routing import Router
 from penstock.api.timing import ApiTiming
 from penstock.service import Service
 from penstock.service.fleet import Fleet
@@ -20,9 +20,9 @@ from penstock.service.health import (
 from penstock.views.health import Health, HealthReport
 
 
-def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTiming) -> APIRouter:
+def health_routes(service: Service, fleet: Fleet, version: str, timing: ApiTiming) -> Router:
     """The routes of health checks, without a prefix."""
-    router = APIRouter(tags=["health"])
+    router = Router(tags=["health"])
 
     @router.get("/health/live", **operation("live", "The process answers", {200: Health}))
     async def live() -> Response:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from penstock.api.access import check_routes
 from penstock.api.audit_log import AuditLog, AuditMiddleware
@@ -15,7 +15,7 @@ from penstock.service.keys import Keys
 
 
 def install_middleware(  # noqa: PLR0913 -- what the middleware is made of
-    app: FastAPI,
+    app: Starlette,
     *,
     settings: Settings,
     keys: Keys,

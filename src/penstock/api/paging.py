@@ -7,8 +7,7 @@ import binascii
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
-from fastapi import Query
-
+from penstock.api.parameters import Query
 from penstock.api.problems import Refused
 from penstock.views.pages import Page
 from penstock.views.times import parse_moment

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from http import HTTPStatus
 
 import msgspec
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from msgspec import UNSET, UnsetType
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock import errors
@@ -60,11 +60,11 @@ def problem_of(error: Exception) -> ProblemDocument:
     return refusal_of(error).document
 
 
-def install(app: FastAPI) -> None:
+def install(app: Starlette) -> None:
     async def answer(_request: Request, error: Exception) -> Response:
         return answer_to(error)
 
-    for kind in (Refused, errors.PenstockError, RequestValidationError, HTTPException, Exception):
+    for kind in (Refused, errors.PenstockError, HTTPException, Exception):
         app.add_exception_handler(kind, answer)
 
 
@@ -80,8 +80,6 @@ def refusal_of(error: Exception) -> Refused:
     """Any exception as a refusal."""
     if isinstance(error, Refused):
         return error
-    if isinstance(error, RequestValidationError):
-        return _invalid_request(error)
     if isinstance(error, HTTPException):
         code = CODES.get(error.status_code, "invalid_request")
         return Refused(error.status_code, code, str(error.detail), headers=error.headers)
@@ -99,12 +97,3 @@ def refusal_of(error: Exception) -> Refused:
         headers=headers,
         problems=document.problems,
     )
-
-
-def _invalid_request(error: RequestValidationError) -> Refused:
-    problems = [
-        Problem("invalid_request", ".".join(map(str, mistake["loc"])), mistake["msg"])
-        for mistake in error.errors()
-    ]
-    detail = "; ".join(f"{problem.path}: {problem.message}" for problem in problems[:3])
-    return Refused(422, "invalid_request", detail, problems=problems)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
+from penstock.api.parameters import Query
 from penstock.api.raw_path import is_route_word
+from penstock.api.routing import Router
 from penstock.api.workflows import get_version
 from penstock.service import Service
 from penstock.service.fleet import Fleet
@@ -26,8 +28,8 @@ Tag = Annotated[
 ]
 
 
-def routes(service: Service, fleet: Fleet) -> APIRouter:
-    router = APIRouter()
+def routes(service: Service, fleet: Fleet) -> Router:
+    router = Router()
 
     @router.get(
         "/stats",

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated
 
 import msgspec
-from fastapi import APIRouter, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas
@@ -15,6 +15,8 @@ from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, Moment, moment, number_cursor, page
+from penstock.api.parameters import Query
+from penstock.api.routing import Router
 from penstock.errors import NotFound
 from penstock.service import Service
 from penstock.service.fleet import Fleet
@@ -35,8 +37,8 @@ from penstock.views.pages import Page
 Filter = Annotated[str | None, Query(max_length=1024)]
 
 
-def routes(service: Service, fleet: Fleet) -> APIRouter:
-    router = APIRouter(tags=["system"])
+def routes(service: Service, fleet: Fleet) -> Router:
+    router = Router(tags=["system"])
     cold = service.stores.cold
 
     def listing(
@@ -104,8 +106,8 @@ def routes(service: Service, fleet: Fleet) -> APIRouter:
     return router
 
 
-def key_routes(service: Service, bodies: Bodies) -> APIRouter:
-    router = APIRouter(prefix="/keys", tags=["keys"])
+def key_routes(service: Service, bodies: Bodies) -> Router:
+    router = Router(prefix="/keys", tags=["keys"])
 
     @router.get(
         "",

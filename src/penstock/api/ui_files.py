@@ -17,10 +17,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from fastapi import APIRouter, Request
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from penstock.api.mounting import prefix_of
+from penstock.api.routing import Router
 from penstock.errors import NotFound
 
 FOLDER = Path(__file__).resolve().parents[1] / "ui"
@@ -130,8 +131,8 @@ class UiFiles:
         return index.replace(b'"./', b'"' + prefix + b"/ui/")
 
 
-def page_routes(folder: Path = FOLDER) -> APIRouter:
-    router = APIRouter(include_in_schema=False)
+def page_routes(folder: Path = FOLDER) -> Router:
+    router = Router()
     files = UiFiles(folder)
 
     @router.get("/")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from penstock.api.bodies import answer
 from penstock.api.describing import operation
 from penstock.api.paging import Cursor, Limit, Moment, encode, moment, number_cursor
+from penstock.api.parameters import Query
+from penstock.api.routing import Router
 from penstock.service import Service
 from penstock.service.value_search import Place, match_view
 from penstock.stores.records import Search
@@ -25,8 +26,8 @@ In = Annotated[
 Filter = Annotated[str | None, Query(max_length=1024)]
 
 
-def routes(service: Service) -> APIRouter:
-    router = APIRouter(prefix="/search", tags=["executions"])
+def routes(service: Service) -> Router:
+    router = Router(prefix="/search", tags=["executions"])
 
     @router.get(
         "",

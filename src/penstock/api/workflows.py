@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Request
+from starlette.requests import Request
 from starlette.responses import Response
 
 from penstock.api import body_schemas
@@ -14,7 +14,9 @@ from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation, page_of
 from penstock.api.paging import Cursor, Limit, page, text_cursor
+from penstock.api.parameters import Path, Query
 from penstock.api.raw_path import is_route_word
+from penstock.api.routing import Router
 from penstock.definition.positions import located
 from penstock.definition.problems import Problem
 from penstock.errors import InvalidWorkflow
@@ -42,15 +44,15 @@ Tag = Annotated[
 ]
 
 
-def routes(service: Service, bodies: Bodies) -> APIRouter:
-    router = APIRouter(prefix="/workflows", tags=["workflows"])
+def routes(service: Service, bodies: Bodies) -> Router:
+    router = Router(prefix="/workflows", tags=["workflows"])
     _put_routes(router, service.workflows, bodies)
     _graph_routes(router, service.workflows)  # before the names, which may contain slashes
     _named_routes(router, service.workflows)
     return router
 
 
-def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None:
+def _put_routes(router: Router, workflows: Workflows, bodies: Bodies) -> None:
     @router.post(
         "",
         **operation(
@@ -142,7 +144,7 @@ def _put_routes(router: APIRouter, workflows: Workflows, bodies: Bodies) -> None
         return answer(views.Alias(name=name, alias=alias, weights=new))
 
 
-def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
+def _graph_routes(router: Router, workflows: Workflows) -> None:
     @router.get(
         "/{name:path}/graph",
         **operation(
@@ -159,7 +161,7 @@ def _graph_routes(router: APIRouter, workflows: Workflows) -> None:
         return answer(await workflows.graph(name, version))
 
 
-def _named_routes(router: APIRouter, workflows: Workflows) -> None:
+def _named_routes(router: Router, workflows: Workflows) -> None:
     @router.get(
         "/{name:path}/versions",
         **operation(

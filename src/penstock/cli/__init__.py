@@ -49,9 +49,12 @@ Against a server:
 - `moments`: times that users write, such as `2d`.
 - `submit`: `penstock submit`.
 - `executions`: `penstock list`, `show`, `results`.
+- `why`: `penstock why`.
 - `watch`: `penstock watch`.
 - `logs`: `penstock logs`.
 - `control`: `penstock cancel`, `pause`, `resume`, `retry`.
+- `signals`: `penstock signal`, `signals`, `post`, `waits`.
+- `approvals`: `penstock approvals`, `approve`, `reject`.
 - `dlq`: `penstock dlq`.
 - `failures`: `penstock errors`.
 - `definitions`: `penstock put`, `versions`, `alias`, `workers`.

@@ -41,6 +41,7 @@ COMMAND_GROUPS: dict[str, dict[str, str]] = {
     "Look at executions": {
         "list": "penstock.cli.executions:list_executions",
         "show": "penstock.cli.executions:show",
+        "why": "penstock.cli.why:why",
         "watch": "penstock.cli.watch:watch",
         "logs": "penstock.cli.logs:logs",
         "results": "penstock.cli.executions:results",
@@ -52,6 +53,15 @@ COMMAND_GROUPS: dict[str, dict[str, str]] = {
         "pause": "penstock.cli.control:pause",
         "resume": "penstock.cli.control:resume",
         "retry": "penstock.cli.control:retry",
+    },
+    "Signals and approvals": {
+        "signal": "penstock.cli.signals:signal",
+        "signals": "penstock.cli.signals:signals",
+        "post": "penstock.cli.signals:post",
+        "waits": "penstock.cli.signals:waits",
+        "approvals": "penstock.cli.approvals:approvals",
+        "approve": "penstock.cli.approvals:approve",
+        "reject": "penstock.cli.approvals:reject",
     },
     "Serve": {
         "serve": "penstock.cli.serve:serve",

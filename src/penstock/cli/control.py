@@ -11,7 +11,7 @@ from penstock.cli.remote import as_json, ask, decode, print_json, server_options
 
 if TYPE_CHECKING:
     from penstock.client import Client
-    from penstock.views.retries import Retried
+    from penstock.views.retries import Retried, RetryRun
 
 AN_ID = "0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b"
 RETRY_EPILOG = f"""Examples:
@@ -65,10 +65,17 @@ resume = _control_command("resume", "Resume paused executions.")
     "--from",
     "start",
     metavar="NODE",
-    help="Run this node and all nodes after it again, even if they completed.",
+    help="Run this node, or this item of a map (each[3]), and all nodes after it again, even if"
+    " they completed.",
 )
 @click.option(
     "--version", default="same", show_default=True, metavar="same|latest|N", help="Of the workflow."
+)
+@click.option(
+    "--items",
+    type=click.Choice(("failed", "all")),
+    help="Which items of maps that run again. Default: those that failed, and all of the map that"
+    " --from names.",
 )
 @click.option("--preview", is_flag=True, help="Only show which nodes would run, and why.")
 @click.option("--wait", is_flag=True, help="Watch it until it has ended.")
@@ -84,7 +91,12 @@ def retry(execution_id: str, **options: Any) -> int:
         from penstock.views.retries import Retried
 
         handle = await find_execution(client, execution_id)
-        plan = await handle.retry(options["start"], options["version"], preview=options["preview"])
+        plan = await handle.retry(
+            options["start"],
+            options["version"],
+            items=options["items"],
+            preview=options["preview"],
+        )
         retried = decode(plan, Retried)
         if options["wait"] and retried.execution_id:
             from penstock.cli.watch import see_through
@@ -102,11 +114,19 @@ def retry(execution_id: str, **options: Any) -> int:
     return ask(options, start_retry)
 
 
+def _run_row(run: RetryRun) -> list[object]:
+    reason = run.reason
+    if run.items and run.items.sample:
+        others = ", …" if run.items.runs > len(run.items.sample) else ""
+        reason += f": {', '.join(run.items.sample)}{others}"
+    return [run.node_id, reason]
+
+
 def print_preview(retried: Retried) -> None:
     from penstock.cli.safe_text import counted
     from penstock.cli.tables import show_table
 
-    show_table(["node", "runs because"], [[run.node_id, run.reason] for run in retried.runs])
+    show_table(["node", "runs because"], [_run_row(run) for run in retried.runs])
     runs = counted(len(retried.runs), "node")
     reused = counted(len(retried.keeps), "output")
     print(f"\n{runs} would run on version {retried.version}; {reused} would be reused.")

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from penstock.cli.safe_text import counted, one_line
-from penstock.definition.plan import Plan, PlanNode
+from penstock.definition.plan import Plan, PlanNode, RegionPlan
 
 SMALL_NODES = 200
 """Up to so many nodes, a plan is small."""
@@ -135,7 +135,23 @@ def _waits_for(plan: Plan, node: PlanNode) -> str:
         notes.append(node.rule)
     if node.optional:
         notes.append("optional")
+    if node.region is not None:
+        notes.append(_region_note(node.region))
     return f"{waits}  ({'; '.join(notes)})" if notes else waits
+
+
+def _region_note(region: RegionPlan) -> str:
+    """`for each of {{ list.items }}: fetch, parse`."""
+    body = ", ".join(one_line(node.node_id, 40) for node in region.body.nodes[:PARENTS_SHOWN])
+    if len(region.body.nodes) > PARENTS_SHOWN:
+        body += ", …"
+    if region.each is not None:
+        source = region.each.source
+        items = one_line(source, 60) if isinstance(source, str) else f"{len(source):,} items"
+        head = f"for each of {items}"
+    else:
+        head = f"until {one_line(region.until.source, 60)}" if region.until else "in rounds"
+    return head if region.is_single else f"{head}: {body}"
 
 
 def mermaid(plan: Plan) -> Iterator[str]:
@@ -159,6 +175,8 @@ def _mermaid_label(node: PlanNode) -> str:
     lines = [node.node_id, node.handler]
     if node.condition:
         lines.append(f"if {one_line(node.condition.source, 60)}")
+    if node.region is not None:
+        lines.append(_region_note(node.region))
     return "<br>".join(_mermaid_text(one_line(line, 256)) for line in lines)
 
 
@@ -174,6 +192,8 @@ def dot(plan: Plan) -> Iterator[str]:
         label = f"{_dot_text(node.node_id)}\\n{_dot_text(node.handler)}"
         if node.condition:
             label += f"\\nif {_dot_text(one_line(node.condition.source, 60))}"
+        if node.region is not None:
+            label += f"\\n{_dot_text(_region_note(node.region))}"
         shape = ", shape=diamond" if node.handler == "decision" else ""
         yield f'    n{number} [label="{label}"{shape}];'
     for number, node in enumerate(plan.nodes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from penstock.cli.remote import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.client import Client
     from penstock.views.executions import Execution, ListedExecution
     from penstock.views.nodes import Node
@@ -117,9 +120,16 @@ def _execution_row(execution: ListedExecution) -> list[str]:
 
 \b
   penstock show @last
-  penstock show 0199a1b2-6c3d --json | jq .nodes""",
+  penstock show 0199a1b2-6c3d --json | jq .nodes
+  penstock show 0199a1b2-6c3d --under each --state FAILED""",
 )
 @click.argument("execution_id", metavar="ID")
+@click.option(
+    "--under",
+    metavar="NODE",
+    help="Show what is inside of this map, loop or item, such as each[3].",
+)
+@click.option("--state", metavar="STATE", help="With --under: only nodes in this state.")
 @click.option(
     "--logs", is_flag=True, help="Show the logs of all handlers, not only of those that failed."
 )
@@ -127,6 +137,9 @@ def _execution_row(execution: ListedExecution) -> list[str]:
 @reading_options
 def show(execution_id: str, **options: Any) -> None:
     """Show the execution ID: its nodes, its failures and its output."""
+    if options["under"] is not None:
+        _show_inside(execution_id, options)
+        return
 
     async def show_execution(client: Client) -> None:
         handle = await find_execution(client, execution_id)
@@ -144,6 +157,28 @@ def show(execution_id: str, **options: Any) -> None:
             screen.show(report(ending, all_logs=options["logs"], debug=options["debug"]))
 
     ask(options, show_execution)
+
+
+def _show_inside(execution_id: str, options: Mapping[str, Any]) -> None:
+    """Show the nodes inside of a map, a loop or an item."""
+    from penstock.cli.tables import show_table
+    from penstock.views.nodes import ListedNode
+
+    state = options["state"]
+    nodes = ask(
+        options,
+        lambda client: client.execution(execution_id).nodes(
+            options["under"], state.upper() if state else None
+        ),
+    )
+    if options["as_json"]:
+        print_json(nodes)
+        return
+    listed = [decode(node, ListedNode) for node in nodes]
+    rows = [_node_row(node.node_id, node) for node in listed[:NODES_SHOWN]]
+    show_table(["state", "node", "try", "took", "note"], rows)
+    if len(listed) > NODES_SHOWN:
+        print(f"and {len(listed) - NODES_SHOWN:,} more; --json shows all")
 
 
 def _print_head(execution: Execution) -> None:
@@ -172,12 +207,15 @@ def _print_head(execution: Execution) -> None:
 
 
 def _node_row(node_id: str, node: Node) -> list[object]:
+    from penstock.cli.progress import items_note
     from penstock.cli.safe_text import duration
     from penstock.engine.reasons import Reason, reason_text
 
     took = seconds_between(node.started_at, node.finished_at)
     if node.error:
         note = node.error.message
+    elif node.items:
+        note = items_note(node.items)
     elif node.reason == Reason.CANCELLED:
         note = ""  # the state says it
     else:
@@ -191,6 +229,18 @@ def _node_row(node_id: str, node: Node) -> list[object]:
     ]
 
 
+def _print_items(execution_id: str, options: Mapping[str, Any]) -> int:
+    """Print the items of a map, in the order of their ends."""
+
+    async def print_all(client: Client) -> None:
+        execution = client.execution(execution_id)
+        async for item in execution.items(options["items"], follow=options["follow"]):
+            print(json.dumps(item, ensure_ascii=False), flush=True)
+
+    ask(options, print_all)
+    return 0
+
+
 @click.command(
     short_help="Print the output of an execution as JSON.",
     epilog="""Examples:
@@ -198,6 +248,7 @@ def _node_row(node_id: str, node: Node) -> list[object]:
 \b
   penstock results @last | jq .total
   penstock results 0199a1b2-6c3d --node letter
+  penstock results 0199a1b2-6c3d --items each --follow
 
 Exit codes: 0 it completed; 1 it did not complete, or not yet: the output so far is printed.""",
 )
@@ -205,6 +256,10 @@ Exit codes: 0 it completed; 1 it did not complete, or not yet: the output so far
 @click.option(
     "--node", metavar="NODE", help="Print the output of this node instead of the workflow's."
 )
+@click.option(
+    "--items", metavar="NODE", help="Print the items of this map that have ended, one on each line."
+)
+@click.option("--follow", is_flag=True, help="With --items: go on until the map has ended.")
 @as_json
 @reading_options
 def results(execution_id: str, node: str | None, **options: Any) -> int:
@@ -213,6 +268,8 @@ def results(execution_id: str, node: str | None, **options: Any) -> int:
     With --json, print everything: the state, the outputs of all nodes, the tokens that language
     models used, and the error.
     """
+    if options["items"] is not None:
+        return _print_items(execution_id, options)
     from penstock.cli.reading import Refused
     from penstock.cli.safe_text import json_text, one_line
     from penstock.views.executions import Results

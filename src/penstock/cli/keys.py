@@ -25,7 +25,7 @@ EPILOG = """Examples:
   penstock keys create --scope submit --name ci
   penstock keys list
   penstock keys revoke 3f0c9a1be274"""
-SCOPES = ["read", "submit", "operate", "admin"]
+SCOPES = ["read", "submit", "approve", "operate", "admin"]
 """The same as in service/keys.py, which the help need not import."""
 
 

@@ -223,7 +223,7 @@ def _cells(row: Row, now: float) -> dict[str, Cell]:
 
     tries = ""
     if row.attempt > 1 or row.state == NodeState.RETRYING:
-        tries = f"{row.attempt}/{row.attempts_max}"
+        tries = f"{row.attempt}/{row.attempts_max}" if row.attempts_max else f"{row.attempt}"
     seconds = row.seconds(now)
     took = "" if seconds is None else duration(seconds)
     return {

@@ -14,10 +14,13 @@ import msgspec
 
 from penstock.cli.ending import FailedNode
 from penstock.cli.safe_text import duration, one_line
+from penstock.definition.model import LOOP_HANDLER
 from penstock.definition.plan import Plan
 from penstock.engine.reasons import Reason, reason_text
 from penstock.engine.states import NODE_ENDS, NodeState
-from penstock.views.executions import HistoryItem
+from penstock.views.executions import HistoryItem, LiveItems
+from penstock.views.graphs import Graph
+from penstock.views.nodes import ItemCounts
 from penstock.views.times import seconds_of
 
 ACTIVE = (NodeState.RUNNING, NodeState.RETRYING, NodeState.WAITING)
@@ -40,6 +43,17 @@ class Row:
     due_at: float | None = None
     reason: str | None = None
     message: str = ""
+    items: ItemCounts | None = None
+    """Of a map or a loop: how its items stand."""
+
+    @property
+    def is_about_to_end(self) -> bool:
+        """Whether it is a map of which every item has ended."""
+        items = self.items
+        if items is None or self.state != NodeState.WAITING or self.handler == LOOP_HANDLER:
+            return False
+        ended = items.completed + items.failed + items.skipped + items.cancelled
+        return 0 < items.total == ended
 
     @property
     def failed_harmlessly(self) -> bool:
@@ -64,6 +78,9 @@ class Row:
             return ""  # the state says it
         if self.reason == Reason.CONDITION_FALSE and self.condition:
             return f"{reason_text(self.reason)}: {one_line(self.condition)}"
+        if self.items is not None:
+            is_loop = self.handler == LOOP_HANDLER
+            return items_note(self.items, "rounds" if is_loop else "items")
         return one_line(reason_text(self.reason))
 
     def _when(self, now: float) -> str:
@@ -74,19 +91,33 @@ class Row:
         return "again now"
 
 
+def rows_of_plan(plan: Plan) -> list[Row]:
+    rows: list[Row] = []
+    for node in plan.nodes:
+        condition = node.condition.source if node.condition else ""
+        attempts_max = node.retry.max_attempts
+        rows.append(Row(node.node_id, node.handler, condition, attempts_max, node.optional))
+    return rows
+
+
+def rows_of_graph(graph: Graph) -> list[Row]:
+    """What a graph says of the nodes; how many attempts they may have isn't part of it."""
+    return [
+        Row(node.id, node.handler, node.condition or "", optional=node.optional)
+        for node in graph.nodes
+    ]
+
+
 class Progress:
-    def __init__(self, plan: Plan, execution_id: str, created_at: float) -> None:
-        self.workflow = plan.name
+    def __init__(
+        self, workflow: str, rows: Iterable[Row], execution_id: str, created_at: float
+    ) -> None:
+        self.workflow = workflow
         self.execution_id = execution_id
         self.state = "PENDING"
         self.started_at: float = created_at
         self.finished_at: float | None = None
-        self.rows: dict[str, Row] = {}
-        for node in plan.nodes:
-            condition = node.condition.source if node.condition else ""
-            row = Row(node.node_id, node.handler, condition, node.retry.max_attempts, node.optional)
-            self.rows[node.node_id] = row
-
+        self.rows: dict[str, Row] = {row.name: row for row in rows}
         self.by_state: dict[str, dict[str, Row]] = {state: {} for state in NodeState}
         """The nodes of each state, in the order in which they entered it."""
         self.by_state[NodeState.PENDING] = dict(self.rows)
@@ -109,7 +140,9 @@ class Progress:
         return max(0.0, (self.finished_at or now) - self.started_at)
 
     def apply(self, event: Mapping[str, Any]) -> Row | None:
-        """Apply one history line; returns the node's row, or None for a line of the execution."""
+        """Apply one event; returns the node's row, or None for a line of the execution."""
+        if "items" in event:
+            return self._count_items(event)
         line = msgspec.convert(event, HistoryItem)
         at = seconds_of(line.at)
         if line.node_id is None:
@@ -132,8 +165,15 @@ class Progress:
         if row.state == NodeState.RUNNING:
             row.due_at = None
             row.message = ""
-            if row.started_at is None:
-                row.started_at = at
+        has_begun = row.state in (NodeState.RUNNING, NodeState.WAITING)
+        if has_begun and row.started_at is None:
+            row.started_at = at
+        return row
+
+    def _count_items(self, event: Mapping[str, Any]) -> Row:
+        counted = msgspec.convert(event, LiveItems)
+        row = self.rows.setdefault(counted.node_id, Row(counted.node_id))
+        row.items = counted.items
         return row
 
     def _move(self, row: Row, state: str) -> None:
@@ -168,6 +208,14 @@ class Progress:
             unexplained = (row.message, None)
             failure = self._failures.get((row.name, row.attempt), unexplained)
             row.message, row.due_at = failure
+
+
+def items_note(items: ItemCounts, noun: str = "items") -> str:
+    """`9,987 of 10,000 items, 13 failed`."""
+    note = f"{items.completed + items.skipped:,} of {items.total:,} {noun}"
+    if items.failed:
+        note += f", {items.failed:,} failed"
+    return note
 
 
 def choose_rows(progress: Progress, room: int) -> list[Row]:

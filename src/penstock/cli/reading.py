@@ -163,23 +163,29 @@ def refusal(file: str, problems: Sequence[Problem], handlers_hint: str = HANDLER
 
 def read_input(text: str | None, limits: Limits) -> dict[str, Any]:
     """Read `--input`: JSON, or `@` and the name of a file with JSON or YAML."""
+    value = {} if text is None else read_value(text, "--input", limits)
+    if not isinstance(value, dict):
+        source = f"--input {text}" if str(text).startswith("@") else "--input"
+        raise Refused(f"{source}: the input must be an object, such as '{{\"user_id\": 7}}'")
+    return value
+
+
+def read_value(text: str | None, option: str, limits: Limits) -> Any:
+    """Read the value of an option: JSON, or `@` and the name of a file with JSON or YAML."""
     if text is None:
-        return {}
-    source = "--input"
+        return None
+    source = option
     try:
         if text.startswith("@"):
-            source = f"--input {text}"
+            source = f"{option} {text}"
             value = _parse_text(_read_text(text[1:], limits), limits)
         else:
             value = parse(text, limits=limits)
     except InvalidWorkflow as error:
         problem = error.problems[0]
         location = f" {problem.path}:" if problem.path else ""
-        message = problem.message.replace("the document", "the input")
+        message = problem.message.replace("the document", f"the {option.removeprefix('--')}")
         raise Refused(f"{source}:{location} {message}") from None
-
-    if not isinstance(value, dict):
-        raise Refused(f"{source}: the input must be an object, such as '{{\"user_id\": 7}}'")
     return value
 
 

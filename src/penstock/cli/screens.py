@@ -12,6 +12,7 @@ from typing import Protocol, TextIO
 
 from penstock.cli.progress import Progress, Row
 from penstock.cli.safe_text import clean, counted, one_line
+from penstock.engine.states import NodeState
 
 Spans = Sequence[tuple[str, str]]
 """A line for people: pieces of text, each with a style of `styled_text`, which may be empty."""
@@ -92,13 +93,19 @@ class LineScreen:
             return
 
         now = self._clock()
+        is_counted = row is not None and row.items is not None
+        if row is not None and is_counted:
+            has_not_begun = row.state == NodeState.PENDING
+            if has_not_begun or row.is_about_to_end:
+                return  # its counts come before the line with which it begins or ends
         if row is None:
             at = progress.finished_at or progress.started_at or now
             name = "execution"
             state = progress.state
             note = ""
         else:
-            at = row.changed_at or now
+            is_open = is_counted and row.state == NodeState.WAITING
+            at = now if is_open else row.changed_at or now
             name = one_line(row.name, NAME_WIDTH_MAX)
             state = row.state
             attempt = f"attempt {row.attempt}" if row.attempt > 1 else ""

@@ -15,7 +15,7 @@ from typing import Any
 
 from penstock.cli.ending import Ending, failed_node, local_ending
 from penstock.cli.interrupt import Interrupt
-from penstock.cli.progress import Progress
+from penstock.cli.progress import Progress, rows_of_plan
 from penstock.cli.safe_text import duration
 from penstock.cli.screens import Screen
 from penstock.config import Settings
@@ -63,7 +63,7 @@ class Session:
                     handle = await engine.start(
                         request.document, request.input, labels=request.labels
                     )
-                    progress = Progress(plan, handle.id, time.time())
+                    progress = Progress(plan.name, rows_of_plan(plan), handle.id, time.time())
                     timed_out = await self._watch(engine, handle, progress)
                     result = await handle.result()
                     stored = await engine.stores.cold.executions.execution(handle.id)
@@ -118,7 +118,7 @@ class Session:
         return "cancelling; Ctrl-C again ends it at once"
 
     async def _follow(self, engine: Engine, handle: ExecutionHandle, progress: Progress) -> None:
-        async for event in handle.events():
+        async for event in handle.events(depth=0):
             row = progress.apply(event)
             if row is not None and self._screen.shows_details and progress.lacks(row):
                 await self._learn(engine, progress)

@@ -13,10 +13,9 @@ from penstock.cli.remote import WAIT_SECONDS, ask, decode, print_json, server_op
 
 if TYPE_CHECKING:
     from penstock.cli.interrupt import Interrupt
-    from penstock.cli.progress import Progress
+    from penstock.cli.progress import Progress, Row
     from penstock.cli.screens import Screen
     from penstock.client import Client, Execution
-    from penstock.definition.plan import Plan
     from penstock.views.result import Result
 
 EPILOG = """Examples:
@@ -102,9 +101,9 @@ class Watching:
         from penstock.views.times import seconds_of
 
         with Interrupt(self._screen.restore) as interrupt:
-            plan = await self._plan(status)
+            rows = await self._rows(status)
             created_at = seconds_of(execution_of(status).created_at)
-            progress = Progress(plan, self._handle.id, created_at)
+            progress = Progress(status.workflow, rows, self._handle.id, created_at)
             if not await self._follow_until_end(progress, interrupt):
                 hint = f"'penstock watch {self._handle.id}' shows it again"
                 self._screen.show([[(f"The execution goes on; {hint}.", "")]])
@@ -115,8 +114,9 @@ class Watching:
             self._screen.show(report(ending, all_logs=logs, debug=debug))
         return int(not result.completed)
 
-    async def _plan(self, status: Result) -> Plan:
-        """The plan of the execution; if its definition was deleted, only ids and handlers."""
+    async def _rows(self, status: Result) -> list[Row]:
+        """From the stored version, else (of an inline document, for example) from the graph."""
+        from penstock.cli.progress import rows_of_graph, rows_of_plan
         from penstock.definition.plan import compile_document
         from penstock.errors import InvalidWorkflow, NotFound
         from penstock.views.graphs import Graph
@@ -125,14 +125,12 @@ class Watching:
         try:
             stored = await self._client.workflow(status.workflow, status.version)
             definition = decode(stored, Workflow).definition
-            return compile_document(
+            compiled = compile_document(
                 definition, allow_unknown_handlers=True, checked=True, stored=True
-            ).plan
+            )
+            return rows_of_plan(compiled.plan)
         except (NotFound, InvalidWorkflow):
-            graph = decode(await self._handle.graph(), Graph)
-            nodes = [{"id": node.id, "handler": node.handler or "unknown"} for node in graph.nodes]
-            document = {"name": status.workflow, "nodes": nodes}
-            return compile_document(document, allow_unknown_handlers=True).plan
+            return rows_of_graph(decode(await self._handle.graph(), Graph))
 
     async def _follow_until_end(self, progress: Progress, interrupt: Interrupt) -> bool:
         """Show events until the execution has ended; False if the user stopped before."""
@@ -155,7 +153,7 @@ class Watching:
     async def _follow(self, progress: Progress) -> None:
         from penstock.cli.ending import remote_failed_node
 
-        async for event in self._handle.events():
+        async for event in self._handle.events(depth=0):
             row = progress.apply(event)
             if row is not None and self._screen.shows_details and progress.lacks(row):
                 progress.learn(row.name, await remote_failed_node(self._handle, row.name))

@@ -328,6 +328,35 @@ class Client:
         """Close a dead letter without a retry."""
         await self._transport.call("DELETE", path_of("dead-letters", letter_id))
 
+    async def post_signal(
+        self,
+        name: str,
+        correlation: str,
+        payload: Any = None,
+        *,
+        ttl_seconds: float | None = None,
+        to: str = "one",
+    ) -> Json:
+        """Send a signal to whoever waits for its name and correlation, now or within its ttl."""
+        body: Json = {"correlation": correlation, "payload": payload, "to": to}
+        if ttl_seconds is not None:
+            body["ttl_seconds"] = ttl_seconds
+        return await self._json("POST", path_of("signals", name), body=body)
+
+    def waits(
+        self,
+        *,
+        name: str | None = None,
+        correlation: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Json, None]:
+        """Nodes that wait for signals."""
+        return self._pages("/waits", [("name", name), ("correlation", correlation)], limit)
+
+    def approvals(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Open approvals; `may_decide` says which of them your key may decide."""
+        return self._pages("/approvals", [], limit)
+
     async def workers(self) -> list[Json]:
         """The live workers, with their queues, handlers and tasks."""
         return await self._items("/workers")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
+from urllib.parse import urlencode
 
-from penstock.client.following import follow
+from penstock.client.following import follow, follow_lines
 from penstock.client.transport import Transport, path_of
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import RateLimited
 from penstock.views.result import Result
+from penstock.views.retries import RetriedItems
 
 PAGE = 500
 
@@ -71,9 +74,21 @@ class Execution:
         """The current state, in the shape of a result."""
         return Result.of_answer(await self._transport.call("GET", self._path()))
 
-    def events(self, after: int = 0) -> AsyncGenerator[dict[str, Any], None]:
-        """Live events: every transition after `seq`, until the execution has ended."""
-        return follow(self._transport, self._path("events"), str(after) if after else None)
+    def events(
+        self, after: int = 0, *, depth: int | None = None, under: str | None = None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Live events: every transition after `seq`, until the execution has ended.
+
+        With `depth`, only those of nodes that are in so many maps or loops; what is deeper comes as
+        `items`, the counts of a map's items. `under` is a map, a loop or an item: only what is
+        inside of it.
+        """
+        path = self._path("events")
+        query = {"depth": depth, "under": under}
+        chosen = {name: value for name, value in query.items() if value is not None}
+        if chosen:
+            path += f"?{urlencode(chosen)}"
+        return follow(self._transport, path, str(after) if after else None)
 
     async def cancel(self) -> None:
         """Cancel it. Raises `Conflict` if it has ended, `NotFound` if it doesn't exist.
@@ -90,16 +105,73 @@ class Execution:
         """Let the paused execution go on."""
         await self._transport.call("POST", self._path("resume"))
 
+    async def signal(
+        self,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Send it a signal. Returns its `number`, and `state`: `taken` or `kept`.
+
+        It carries an idempotency key, yours or a generated one, so a lost answer does no harm.
+        Raises `Conflict` if the execution has ended, `NotFound` if it doesn't exist.
+        """
+        body = {"name": name, "payload": payload, "correlation": correlation}
+        path = self._path("signals")
+        answer: dict[str, Any] = await self._transport.call(
+            "POST", path, body=body, key=idempotency_key or uuid.uuid4().hex
+        )
+        return answer
+
+    async def signals(self, name: str | None = None) -> list[dict[str, Any]]:
+        """Its signals by number, and which node has taken each."""
+        answer = await self._transport.call("GET", self._path("signals"), query={"name": name})
+        items: list[dict[str, Any]] = answer["items"]
+        return items
+
+    async def approve(
+        self, node: str, *, comment: str | None = None, form: Any = None, by: str | None = None
+    ) -> dict[str, Any]:
+        """Approve what a node waits for. Returns the decision, and whether it `is_final`.
+
+        Raises `Conflict` if it is decided already, `Unauthorized` if your key may not decide.
+        """
+        return await self._decide(node, "approved", comment, form, by)
+
+    async def reject(
+        self, node: str, *, comment: str | None = None, by: str | None = None
+    ) -> dict[str, Any]:
+        """Reject what a node waits for; as `approve`."""
+        return await self._decide(node, "rejected", comment, None, by)
+
+    async def _decide(
+        self, node: str, decision: str, comment: str | None, form: Any, by: str | None
+    ) -> dict[str, Any]:
+        body = {"decision": decision, "comment": comment, "form": form}
+        if by is not None:
+            body["by"] = by
+        path = self._path("approvals", node)
+        answer: dict[str, Any] = await self._transport.call("POST", path, body=body)
+        return answer
+
     async def retry(
-        self, start: str | None = None, version: str | int = "same", *, preview: bool = False
+        self,
+        start: str | None = None,
+        version: str | int = "same",
+        *,
+        items: RetriedItems | None = None,
+        preview: bool = False,
     ) -> dict[str, Any]:
         """Retry it: a new execution runs what didn't complete, and reuses the other outputs.
 
-        With `start`, that node and all nodes after it run again. Returns `execution_id`, `runs`
-        (which nodes, and why) and `keeps`; a `preview` starts nothing. `version` is `same`,
-        `latest` or a number.
+        With `start`, that node and all nodes after it run again. Of maps that run again, `items`
+        says which items do: those that `failed` (the default), or `all` (the default of the map
+        that `start` names). Returns `execution_id`, `runs` (which nodes, and why) and `keeps`; a
+        `preview` starts nothing. `version` is `same`, `latest` or a number.
         """
-        query = {"from": start, "version": version, "preview": preview or None}
+        query = {"from": start, "version": version, "items": items, "preview": preview or None}
         path = self._path("retry")
         answer: dict[str, Any] = await self._transport.call("POST", path, query=query)
         return answer
@@ -123,6 +195,37 @@ class Execution:
     async def node(self, name: str) -> dict[str, Any]:
         """One node: its state, its part of the document, config, inputs and all attempts."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("nodes", name))
+        return answer
+
+    async def nodes(
+        self, under: str | None = None, state: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Its nodes; with `under`, what is inside of a map, a loop or an item and has begun."""
+        nodes: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while True:
+            query = {"under": under, "state": state, "cursor": cursor, "limit": PAGE}
+            page = await self._transport.call("GET", self._path("nodes"), query=query)
+            nodes += page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return nodes
+
+    async def items(
+        self, name: str, *, follow: bool = False
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The items of a map, in the order of their ends; with `follow`, until the map ends.
+
+        Each has `index`, `key`, `state`, `output` and `error`.
+        """
+        path = self._path("nodes", name, "items")
+        async for line in follow_lines(self._transport, path, follow=follow):
+            yield line
+
+    async def why(self, name: str) -> dict[str, Any]:
+        """Why a node isn't running now: `reason`, and `text` in words."""
+        path = self._path("nodes", name, "why")
+        answer: dict[str, Any] = await self._transport.call("GET", path)
         return answer
 
     async def logs(self, name: str) -> dict[int, str]:

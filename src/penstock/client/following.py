@@ -34,6 +34,27 @@ async def follow(
             await patience.wait(error)
 
 
+async def follow_lines(
+    transport: Transport, path: str, *, follow: bool
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Lines of JSON with a `seq`, from the first on; a broken connection is taken up again."""
+    patience = Patience(transport.retry_seconds, repeatable=True)
+    after = 0
+    while True:
+        query = f"?after={after}&follow={str(follow).lower()}"
+        try:
+            async with transport.stream(f"{path}{query}", None) as stream:
+                patience.answered()
+                while line := await stream.readline():
+                    patience.progressed()
+                    item = msgspec.json.decode(line)
+                    after = item["seq"]
+                    yield item
+                return
+        except (Unreachable, Throttled) as error:
+            await patience.wait(error)
+
+
 async def _events(stream: aiohttp.StreamReader, patience: Patience) -> AsyncIterator[ServerEvent]:
     """Events of one connection, which must not end before the event that says so."""
     parser = EventParser()

@@ -26,6 +26,9 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 - `fleet`: members, and what a shared store shows of them.
 - `cold`: intents, control requests, what has ended.
 - `triggering`: executions that wait for their trigger.
+- `signals`: signals are numbered, and kept until they are delivered.
+- `waits`: the list of nodes that wait for somebody.
+- `posts`: signals to whoever waits for a correlation.
 - `idempotency`: the same request twice is one execution.
 - `definitions`: versions by content, and aliases.
 - `search`: every filter, alone and with others, page by page.
@@ -77,10 +80,13 @@ TOPICS = (
     "keys_and_audit",
     "leases",
     "live_logs",
+    "posts",
     "priority",
     "search",
+    "signals",
     "task_queue",
     "triggering",
+    "waits",
 )
 """The parts of the suite, each a module of this package."""
 
@@ -100,6 +106,9 @@ def contract_tests(stores: Mapping[str, NewStores], *topics: str) -> dict[str, C
             "the contract suite needs pytest; install it with pip install 'penstock[contract]'"
         ) from None
 
+    # Before the first import, as topics import one another: a failed assert shows its values then.
+    pytest.register_assert_rewrite(*(f"{__name__}.{topic}" for topic in TOPICS))
+
     tests: dict[str, Callable[..., None]] = {}
     for topic in topics or TOPICS:
         if topic not in TOPICS:
@@ -107,9 +116,6 @@ def contract_tests(stores: Mapping[str, NewStores], *topics: str) -> dict[str, C
                 f"the contract suite has no topic {topic!r}; it has {', '.join(TOPICS)}"
             )
         name = f"{__name__}.{topic}"
-        # Before the import, so that a failed assert shows its values.
-        pytest.register_assert_rewrite(name)
-
         for test in _tests_of(import_module(name)):
             parametrize = pytest.mark.parametrize(
                 "new_stores", list(stores.values()), ids=list(stores)

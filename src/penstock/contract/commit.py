@@ -394,6 +394,10 @@ def _random_change(generator: random.Random, stored: Stored, seq: int) -> Comman
         )
         stored.record = changes.record
 
+    if stored.outputs and generator.random() < 0.3:
+        changes.dropped.append(generator.choice(list(stored.outputs)))
+    for address in changes.dropped:
+        del stored.outputs[address]
     stored.runs.update(changes.nodes)
     stored.outputs.update(changes.outputs)
     stored.history.extend(changes.history)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import chain, count
 from typing import Any
 
 from msgspec import structs
@@ -23,6 +23,7 @@ from penstock.engine.states import ExecutionState, NodeState
 from penstock.stores.base import Backlog, Intent, Lease, Stores, WaitingTask, partition_of
 from penstock.stores.commit_plan import CommitPlan, plan_commit
 from penstock.stores.tiering import Copy, Outgoing
+from penstock.stores.waits import newest
 
 HOUR = 3600.0
 
@@ -190,6 +191,9 @@ async def copy_outbox(stores: Stores, lease: Lease) -> None:
     if not entries:
         return
 
+    waits = newest(chain.from_iterable(entry.waits for entry in entries))
+    if waits:
+        await stores.tiering.cold.put_waits(waits)
     ended_ids = [entry.execution_id for entry in entries if ended_by(entry)]
     await stores.tiering.cold.put_copies(lease.partition, lease.commit_number, copies)
     await stores.tiering.hot.acknowledge_outbox(lease, len(entries), ended_ids)

@@ -6,8 +6,11 @@ own and no I/O; which functions there are is in `functions`.
 
 from __future__ import annotations
 
+import base64
+import math
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import islice
 from typing import Any, NamedTuple
@@ -89,6 +92,11 @@ CEL_ERROR = re.compile(
 MIXED_OPERANDS = re.compile(
     r"found no matching overload for '_[^']+_' applied to"
     r" '\((?=.*\bdouble\b)(?=.*\b(?:int|uint)\b)(?:(?:bool|int|uint|double)(?:, |\)))+'"
+)
+
+DYNAMIC_RANGE = (
+    "expression of type 'dyn' cannot be the range of a comprehension"
+    " (must be list, map, or dynamic)"
 )
 
 
@@ -251,20 +259,22 @@ def _compile(program: str, names: tuple[str, ...]) -> Any:
         return environment(names).compile(program)
     except RuntimeError as error:
         text = str(error)
-    if not _is_about_numbers(text):
+    if not _is_about_types(text):
         raise ValueError(text)
-    # all names are known: only its type check stands in the way of `size(x) > 1.5`
+    # all names are known: only its type check stands in the way
     return environment(names).compile(program, disable_check=True)
 
 
-def _is_about_numbers(error: str) -> bool:
-    """Whether all that CEL refuses is a whole number beside a decimal one, as in `1 < 1.5`.
+def _is_about_types(error: str) -> bool:
+    """Whether all that CEL refuses are types that it evaluates all the same.
 
-    It compares them, as long as it doesn't know the types beforehand.
+    A whole number beside a decimal one, as in `size(x) > 1.5`: it compares them, as long as it
+    doesn't know the types beforehand. And `nodes["a"].filter(…).map(…)`: its check takes the item
+    of a variable for something that has no items.
     """
     reasons = CEL_ERROR.findall(error)
-    operands = [MIXED_OPERANDS.match(reason) for reason in reasons]
-    return bool(operands) and all(operands)
+    harmless = [MIXED_OPERANDS.match(reason) or reason == DYNAMIC_RANGE for reason in reasons]
+    return bool(harmless) and all(harmless)
 
 
 def evaluate_cel(program: str, values: dict[str, Any]) -> Any:
@@ -340,3 +350,32 @@ def integers_fitted(value: Any) -> Any:
     if isinstance(value, list):
         return [integers_fitted(item) for item in value]
     return value
+
+
+def to_json(value: Any) -> Any:  # noqa: PLR0911 -- a table
+    """A value as CEL's own mapping to JSON has it.
+
+    Bytes are in base64, times are text, durations are in seconds. Keys are in the order of their
+    text, as CEL gives them in another order in each process. Raises `Missing`.
+    """
+    match value:
+        case dict():
+            texts = {
+                key if isinstance(key, str) else str(to_json(key)): item
+                for key, item in value.items()
+            }
+            return {key: to_json(texts[key]) for key in sorted(texts)}
+        case list():
+            return [to_json(item) for item in value]
+        case bytes() | bytearray():
+            return base64.b64encode(value).decode()
+        case datetime():
+            return value.isoformat().replace("+00:00", "Z")
+        case timedelta():
+            return f"{value.total_seconds():g}s"
+        case None | bool() | int() | str():
+            return value
+        case float() if math.isfinite(value):
+            return value
+    text = str(value)[:100]
+    raise Missing(f"the result of the expression is {text}, which JSON can't represent")

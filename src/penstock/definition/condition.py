@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -40,7 +40,10 @@ from penstock.definition.cel import (
     type_name,
 )
 from penstock.definition.functions import FUNCTIONS, METHODS, NAMESPACES
+from penstock.definition.model import ANY_KEY
 from penstock.definition.template import (
+    OUTCOME_FIELDS,
+    STEPS,
     Missing,
     Reference,
     Scope,
@@ -52,11 +55,14 @@ from penstock.definition.template import (
 )
 from penstock.spelling import nearest_name
 
+CONDITION = "condition"
+WITHOUT_BRACES = "a condition is an expression as a whole: write it without {{ }}"
 CONDITION_CHARACTERS_MAX = 4000
 QUOTED_CHARACTERS_MAX = 80
 """How much of a condition a message quotes."""
 REFERENCES = "__references"
-VARIABLES = ("execution", "input", "nodes", "params", REFERENCES)
+OUTCOMES = "__outcomes"
+VARIABLES = ("execution", "input", "nodes", "params", OUTCOMES, REFERENCES)
 PYTHON_WORDS = {
     "True": "true",
     "False": "false",
@@ -66,6 +72,11 @@ PYTHON_WORDS = {
     "not": "!",
 }
 CALLED = re.compile(r"\s*\.\s*(\w+)\s*\(")
+OUTCOME = re.compile(r"\s*\.\s*([A-Za-z_]\w*)")
+OUTCOME_FIELD = re.compile(r"\s*\.\s*(state|error)\b(?!\s*\()")
+HAS_CHARACTERS_MAX = 20
+"""How far before a name its `has(` is looked for."""
+IN_HAS = re.compile(r"\bhas\s*\(\s*\Z")
 NAMED_NODE = re.compile(r"""\s*\[\s*("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*\]""")
 
 
@@ -73,7 +84,9 @@ Paths: TypeAlias = dict[str, Any]
 """What of a value is looked at: by key, what of that; an empty one means all of it."""
 
 
-class Condition(msgspec.Struct, frozen=True):
+class Formula(msgspec.Struct, frozen=True):
+    """A CEL program of a document: a condition, or an expression in a template."""
+
     source: str
     program: str
     """The CEL that is run."""
@@ -87,6 +100,23 @@ class Condition(msgspec.Struct, frozen=True):
     """
     inline_bytes: int
     """Up to how many bytes of values it is provably cheap; 0 if it never is."""
+    outcomes: tuple[str, ...] = ()
+    """Nodes of which it asks how they have ended."""
+    either: tuple[str, ...] = ()
+    """Nodes of which `nodes["its id"].state` or `.error` is named: the output's, or the node's."""
+
+    @property
+    def outcomes_of(self) -> frozenset[str]:
+        """Nodes of which it may ask how they have ended."""
+        in_templates = (piece.outcome_of for piece in self.templates)
+        names = (name for name in in_templates if name is not None)
+        return frozenset([*self.outcomes, *self.either, *names])
+
+    @property
+    def is_about_end(self) -> bool:
+        """Whether it asks how the execution ends."""
+        named = self.paths.get("execution", {})
+        return "state" in named or "error" in named
 
     @property
     def references(self) -> frozenset[str]:
@@ -102,24 +132,58 @@ class Condition(msgspec.Struct, frozen=True):
     def is_compiled(self) -> bool:
         return (self.program, VARIABLES) in programs
 
-    def evaluate(self, scope: Scope) -> bool:
-        """Raises `Missing` with a text for the user when there is no boolean to be had."""
-        return self.decide(self.bind(scope), scope)
-
     def bind(self, scope: Scope) -> dict[str, Any]:
         """The values that the program looks at, and no others. Raises `Missing`."""
         paths = self.paths
-        node_paths = paths.get("nodes", {})
         return {
             "input": narrowed(scope.input, paths["input"]) if "input" in paths else None,
             "params": narrowed(scope.input, paths["params"]) if "params" in paths else None,
-            "execution": dict(scope.execution),
-            "nodes": {
-                node_id: narrowed(_output_of(node_id, scope), node_paths.get(node_id, {}))
-                for node_id in self.nodes
-            },
+            "execution": self._execution(scope),
+            "nodes": {node_id: self._node(node_id, scope) for node_id in self.nodes},
+            OUTCOMES: {node_id: dict(scope.outcome(node_id)) for node_id in self.outcomes},
             REFERENCES: [whole(look_up(reference, scope)) for reference in self.templates],
         }
+
+    def _execution(self, scope: Scope) -> dict[str, Any]:
+        named = self.paths.get("execution", {})
+        ending = {key: scope.ending[key] for key in OUTCOME_FIELDS if key in named}
+        return {**scope.execution, **ending}
+
+    def _node(self, node_id: str, scope: Scope) -> Any:
+        """What `nodes["its id"]` is: the output, or how the node has ended where that has no more.
+
+        Raises `Missing`.
+        """
+        paths = self.paths.get("nodes", {}).get(node_id, {})
+        if node_id not in self.either or not paths:
+            return narrowed(_output_of(node_id, scope), paths)
+        try:
+            value = narrowed(_output_of(node_id, scope), paths)
+        except Missing:
+            value = {}
+        if not isinstance(value, dict):
+            return value
+        outcome = scope.outcome(node_id)
+        return {**{key: outcome[key] for key in OUTCOME_FIELDS if key in paths}, **value}
+
+    def _visible_values(self, scope: Scope) -> dict[str, Any]:
+        """Everything that was there to look at, for a hint."""
+        values: dict[str, Any] = {}
+        if self.uses_input:
+            values["input"] = scope.input
+            values["params"] = scope.input
+        for node_id in self.nodes:
+            if node_id not in self.either:
+                values[node_id] = _output_of(node_id, scope)
+        return values
+
+
+class Condition(Formula, frozen=True):
+    """A program that says whether a node runs."""
+
+    def evaluate(self, scope: Scope) -> bool:
+        """Raises `Missing` with a text for the user when there is no boolean to be had."""
+        return self.decide(self.bind(scope), scope)
 
     def decide(self, values: dict[str, Any] | Converted, scope: Scope) -> bool:
         """As `evaluate`, with values that are bound."""
@@ -129,22 +193,14 @@ class Condition(msgspec.Struct, frozen=True):
             failed, result = run_program(self.program, values)
         if failed:
             reason = reason_of(result, self.source, self._visible_values(scope))
-            raise Missing(f"{_quote(self.source)} can't be evaluated: {reason}")
+            raise Missing(f"{quoted_program(self.source)} can't be evaluated: {reason}")
         kind = kind_of_result(result)
         if kind != "BOOL":
             description = _describe_result(result, kind)
-            raise Missing(f"{_quote(self.source)} gave {description}; it must give true or false")
+            raise Missing(
+                f"{quoted_program(self.source)} gave {description}; it must give true or false"
+            )
         return bool(result.plain_value())
-
-    def _visible_values(self, scope: Scope) -> dict[str, Any]:
-        """Everything that was there to look at, for a hint."""
-        values: dict[str, Any] = {}
-        if self.uses_input:
-            values["input"] = scope.input
-            values["params"] = scope.input
-        for node_id in self.nodes:
-            values[node_id] = _output_of(node_id, scope)
-        return values
 
 
 def _output_of(node_id: str, scope: Scope) -> Any:
@@ -220,6 +276,9 @@ def with_aliases(value: Any, aliases: Mapping[str, str]) -> Any:
     if not isinstance(value, dict):
         return value
     aliased = {alias: value[key] for alias, key in aliases.items() if key in value}
+    inner = opened(aliased.pop(ANY_KEY, None))
+    if isinstance(inner, dict):
+        return {**inner, **value}
     return {**aliased, **value}
 
 
@@ -234,28 +293,40 @@ def compile_condition(source: str, node_ids: Collection[str]) -> Condition:
     plain = source
     templates: tuple[Reference, ...] = ()
     if "{{" in source:
-        plain, templates = _without_braces(source, node_ids)
-    program, nodes = _with_nodes(plain, node_ids)
-
-    try:
-        kind = type_name(cel_program(program, VARIABLES).return_type())
-    except ValueError as error:
-        raise _explain(_syntax_error(plain) or str(error), source, plain) from None
+        try:
+            plain, templates = _without_braces(source, node_ids)
+        except TemplateError as error:
+            if STEPS not in str(error):
+                raise
+            raise TemplateError(error.code, f"{error}; {WITHOUT_BRACES}") from None
+    named = with_nodes(plain, node_ids, CONDITION)
+    program = named.program
+    kind = compiled_kind(named, source, plain, CONDITION)
     if kind not in ("BOOL", "DYN"):
         kind_name = KINDS.get(kind, kind.lower())
         raise TemplateError(
             "malformed_condition",
-            f"{_quote(source)} gives {kind_name}; it must give true or false",
+            f"{quoted_program(source)} gives {kind_name}; it must give true or false",
         )
 
     return Condition(
         source=source,
         program=program,
-        nodes=tuple(sorted(nodes)),
+        nodes=tuple(sorted(named.nodes)),
         templates=templates,
         paths=looked_at(program),
         inline_bytes=inline_bytes(program),
+        outcomes=tuple(sorted(named.outcomes)),
+        either=tuple(sorted(named.either)),
     )
+
+
+def compiled_kind(named: Named, source: str, plain: str, noun: str) -> str:
+    """The type of what a program gives, as far as CEL knows it. Raises `TemplateError`."""
+    try:
+        return type_name(cel_program(named.program, VARIABLES).return_type())
+    except ValueError as error:
+        raise _explain(_syntax_error(plain) or str(error), source, plain, noun) from None
 
 
 def _without_braces(source: str, node_ids: Collection[str]) -> tuple[str, tuple[Reference, ...]]:
@@ -263,8 +334,8 @@ def _without_braces(source: str, node_ids: Collection[str]) -> tuple[str, tuple[
     references: list[Reference] = []
     program = ""
     for piece in parse_text(source, node_ids):
-        if isinstance(piece, str):
-            program += piece
+        if not isinstance(piece, Reference):
+            program += piece if isinstance(piece, str) else piece.source
         elif piece.kind == "secret":
             raise TemplateError(
                 "malformed_condition", f"{piece.text}: conditions can't use secrets"
@@ -282,12 +353,21 @@ def _without_braces(source: str, node_ids: Collection[str]) -> tuple[str, tuple[
     return "".join(words), tuple(references)
 
 
-def _with_nodes(program: str, node_ids: Collection[str]) -> tuple[str, set[str]]:
-    """The program with each node's name as `nodes["name"]`, and the nodes that it names.
+class Named(msgspec.Struct):
+    """A program with each node's name as `nodes["name"]`, and the nodes that it names."""
 
-    Refuses what could take time or memory without bound.
+    program: str = ""
+    nodes: set[str] = msgspec.field(default_factory=set)
+    outcomes: set[str] = msgspec.field(default_factory=set)
+    either: set[str] = msgspec.field(default_factory=set)
+
+
+def with_nodes(program: str, node_ids: Collection[str], noun: str) -> Named:
+    """What is run of a program.
+
+    A condition that could take time or memory without bound is refused.
     """
-    nodes: set[str] = set()
+    named = Named()
     rewritten: list[str] = []
     own = CONSTANTS | {REFERENCES} | comprehension_variables(program)
     before = ""
@@ -303,9 +383,9 @@ def _with_nodes(program: str, node_ids: Collection[str]) -> tuple[str, set[str]]
         if text == "(":
             is_comprehension = before.startswith(".") and before[1:] in COMPREHENSIONS
             maps += before == ".map"
-            if maps > 1:
+            if maps > 1 and noun == CONDITION:
                 raise _too_costly("map twice")
-            if is_comprehension and any(parens):
+            if is_comprehension and any(parens) and noun == CONDITION:
                 raise _too_costly("map, filter, all or exists inside another of them")
             parens.append(is_comprehension)
         elif text == ")" and parens:
@@ -313,9 +393,20 @@ def _with_nodes(program: str, node_ids: Collection[str]) -> tuple[str, set[str]]
         elif token["name"] and before != "." and text not in own:
             is_call = rest.lstrip().startswith("(")
             if not is_call and not is_namespace(text, rest):
-                rewritten[-1] = _rewrite_name(text, rest, node_ids, nodes)
+                near = max(0, token.start() - HAS_CHARACTERS_MAX)
+                in_has = IN_HAS.search(program, near, token.start()) is not None
+                name = _Name(text, rest, in_has=in_has)
+                rewritten[-1] = _rewrite_name(name, node_ids, named, noun)
         before = before + text if before == "." else text
-    return "".join(rewritten), nodes
+    named.program = "".join(rewritten)
+    return named
+
+
+class _Name(NamedTuple):
+    text: str
+    rest: str
+    """The program after it."""
+    in_has: bool
 
 
 def is_namespace(name: str, rest: str) -> bool:
@@ -387,26 +478,46 @@ def _prune(paths: Paths, path: list[str]) -> None:
         branch[path[-1]] = {}
 
 
-def _rewrite_name(text: str, rest: str, node_ids: Collection[str], nodes: set[str]) -> str:
-    """A name as it stands in the program that is run; a node's is added to `nodes`."""
-    if text == "secrets":
+def _rewrite_name(written: _Name, node_ids: Collection[str], named: Named, noun: str) -> str:
+    """A name as it stands in the program that is run; a node's is added to `named`."""
+    text = written.text
+    if text == "secrets" and noun == CONDITION:
         raise TemplateError("malformed_condition", "conditions can't use secrets")
+    if text == "secrets":
+        message = "an expression can't use secrets; one stands alone, as in {{ secrets.NAME }}"
+        raise TemplateError("secret_not_allowed", message)
     if text != "nodes":
         if text not in node_ids:
             return text
-        nodes.add(text)
+        named.nodes.add(text)
         return f'nodes["{text}"]'
-    match = NAMED_NODE.match(rest)
+
+    by_id = NAMED_NODE.match(written.rest)
+    by_name = OUTCOME.match(written.rest)
+    match = by_id or by_name
     if match is None:
-        message = 'in a condition, nodes must be followed by an id in quotes: nodes["its id"]'
-        raise TemplateError("malformed_condition", message)
-    name = _unquote(match[1])
+        message = f'in {_article(noun)}, nodes must be followed by an id in quotes: nodes["its id"]'
+        raise TemplateError(f"malformed_{noun}", message)
+    name = match[1] if by_id is None else _unquote(match[1])
     if name not in node_ids:
         raise TemplateError(
-            "unknown_reference", f"the condition refers to {name!r}, which isn't a node", name
+            "unknown_reference", f"the {noun} refers to {name!r}, which isn't a node", name
         )
-    nodes.add(name)
+    asks_for_end = OUTCOME_FIELD.match(written.rest, match.end()) is not None
+    if by_id is None:
+        if not asks_for_end:
+            message = f"nodes.{name} has state and error; its output is {name} alone"
+            raise TemplateError(f"malformed_{noun}", f"the {noun}: {message}")
+        named.outcomes.add(name)
+        return OUTCOMES
+    if asks_for_end and not written.in_has:
+        named.either.add(name)
+    named.nodes.add(name)
     return text
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun.startswith("e") else f"a {noun}"
 
 
 def _unquote(literal: str) -> str:
@@ -420,10 +531,11 @@ def _unquote(literal: str) -> str:
         ) from None
 
 
-def _quote(source: str) -> str:
+def quoted_program(source: str, noun: str = CONDITION) -> str:
+    """A program as it stands in a message."""
     if len(source) > QUOTED_CHARACTERS_MAX:
         source = source[: QUOTED_CHARACTERS_MAX - 1] + "…"
-    return f"the condition {source!r}"
+    return f"the {noun} {source!r}"
 
 
 def unknown_function(name: str, program: str) -> str:
@@ -444,26 +556,24 @@ def _syntax_error(program: str) -> str:
     return ""
 
 
-def _explain(error: str, source: str, program: str) -> TemplateError:
+def _explain(error: str, source: str, program: str, noun: str) -> TemplateError:
     """CEL's own texts are about its grammar; these are about the condition."""
+    code = f"malformed_{noun}"
+    quotation = quoted_program(source, noun)
     for token in TOKEN.finditer(program):
         if token["name"] and token[0] in PYTHON_WORDS:
             return TemplateError(
-                "malformed_condition",
-                f"{_quote(source)} can't be read:"
-                f" write {PYTHON_WORDS[token[0]]} instead of {token[0]}",
+                code,
+                f"{quotation} can't be read: write {PYTHON_WORDS[token[0]]} instead of {token[0]}",
             )
 
     undeclared = re.search(r"undeclared reference to '([^'.]+)", error)
     if undeclared and re.search(rf"\b{re.escape(undeclared[1])}\s*\(", program):
-        return TemplateError(
-            "malformed_condition",
-            f"{_quote(source)} {unknown_function(undeclared[1], program)}",
-        )
+        return TemplateError(code, f"{quotation} {unknown_function(undeclared[1], program)}")
     if undeclared:
         name = undeclared[1]
         return TemplateError(
-            "unknown_reference", f"the condition refers to {name!r}, which isn't a node", name
+            "unknown_reference", f"the {noun} refers to {name!r}, which isn't a node", name
         )
 
     located = re.search(r"ERROR: <input>:-?\d+:(-?\d+): (.*?)(?:\n|$)", error)
@@ -471,4 +581,4 @@ def _explain(error: str, source: str, program: str) -> TemplateError:
     column = ""
     if located and source == program and "Syntax error" in error:
         column = f" (column {located[1]})"
-    return TemplateError("malformed_condition", f"{_quote(source)} can't be read: {text}{column}")
+    return TemplateError(code, f"{quotation} can't be read: {text}{column}")

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from penstock.definition.document_fields import (
+    CATCH_FIELDS,
     DAG_FIELDS,
     DEFAULTS_FIELDS,
     NODE_FIELDS,
+    REPEAT_FIELDS,
     RETRY_FIELDS,
     WORKFLOW_FIELDS,
     DocumentField,
@@ -52,11 +54,20 @@ def document_schema() -> Schema:
             "dag": {**_object(DAG_FIELDS), "required": ["nodes"]},
             "defaults": _object(DEFAULTS_FIELDS),
             "retry": _object(RETRY_FIELDS),
+            "catch": {**_object(CATCH_FIELDS), "required": ["node"]},
+            "repeat": {**_object(REPEAT_FIELDS), "required": ["until", "max_rounds"]},
         },
     }
 
 
-HAS_HANDLER: Schema = {"anyOf": [{"required": ["handler"]}, {"required": ["type"]}]}
+HAS_HANDLER: Schema = {
+    "anyOf": [
+        {"required": ["handler"]},
+        {"required": ["type"]},
+        {"required": ["switch"]},
+        {"required": ["nodes"]},
+    ]
+}
 
 
 def _object(fields: Mapping[str, DocumentField]) -> Schema:
@@ -99,6 +110,7 @@ def _with_config(shape: HandlerConfig) -> Schema:
     config: Schema = {
         "type": ["object", "null"],
         "properties": {key.name: _config_key(key) for key in shape.keys},
+        "patternProperties": {REFERENCE["pattern"]: True},
         "additionalProperties": False,
     }
     required = [key.name for key in shape.keys if key.required and key.name not in GIVEN_ELSEWHERE]

@@ -22,6 +22,7 @@ from penstock.definition.cel import (
     comprehension_variables,
     plain_words,
 )
+from penstock.definition.computed import Computed, compute
 from penstock.definition.condition import is_namespace, unknown_function
 from penstock.definition.template import (
     Reference,
@@ -118,7 +119,9 @@ class Expression(msgspec.Struct, frozen=True):
         node_ids = {mention.node_id for mention in self.mentions}
         for text in self.texts.values():
             for piece in text:
-                if isinstance(piece, Reference) and piece.kind == "node":
+                if isinstance(piece, Computed):
+                    node_ids |= piece.references
+                elif isinstance(piece, Reference) and piece.kind == "node":
                     node_ids.add(piece.name)
         return frozenset(node_ids)
 
@@ -280,7 +283,7 @@ def bind_references(
     in quotes that has references in it becomes one variable, which is that text. `variables` are
     those that are taken.
     """
-    pieces = parse_text(expression, node_ids)
+    pieces = parse_text(expression, node_ids, compute)
     if "\0" in expression:
         raise TemplateError("malformed_template", "an expression can't have a NUL character in it")
 

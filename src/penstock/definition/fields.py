@@ -64,6 +64,10 @@ class Reader:
         message = f'"{name}" has no effect, because "{other}" is there too; remove one of them'
         self.problems.warn("ignored_field", self.path_of(name), message, self.node_id)
 
+    def ignored_without(self, name: str, needed: str) -> None:
+        message = f'"{name}" has no effect without "{needed}"; remove it'
+        self.problems.warn("ignored_field", self.path_of(name), message, self.node_id)
+
     def value(self, name: str, kinds: tuple[type, ...]) -> Any:
         value = self.raw.get(name)
         if value is None or isinstance(value, kinds):

@@ -16,6 +16,7 @@ import msgspec
 
 from penstock.definition.fields import excerpt_of, has_reference, kind_of
 from penstock.definition.llm_messages import message_faults, tool_faults
+from penstock.definition.model import NOTIFY
 from penstock.definition.value_faults import (
     IsUnknown,
     ValueFault,
@@ -42,9 +43,16 @@ KIND_NAMES: dict[Kind, str] = {
     "any": "anything",
 }
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
+END_STATES = ("COMPLETED", "FAILED")
 OPERATORS = ("==", "!=", ">", ">=", "<", "<=", "in", "contains")
 TRANSFORM_TYPES = ("uppercase", "lowercase", "json_parse", "json_stringify", "none", "identity")
 AGGREGATE_TYPES = ("list", "count", "sum", "average", "min", "max", "concat", "merge")
+NOTIFY_MAX = 10
+"""Addresses that one approval may name."""
+NOTIFY_EXAMPLE = "https://hooks.example.com/x"
+ON_TIMEOUT = ("fail", "continue")
+ON_EXPIRE = ("reject", "approve", "fail")
+COMMENT = ("never", "on_reject", "always")
 OPERATIONS = ("add", "subtract", "multiply", "divide", "min", "max")
 REPAIRS_MAX = 5
 NOT_EXTRA = {
@@ -147,6 +155,28 @@ EXPRESSION_KEYS = (
     ConfigKey("expression", "A CEL expression over outputs, input and variables.", ("text",)),
     ConfigKey("variables", "Names and values for the expression.", ("object",)),
 )
+
+
+def _address_faults(value: Any, is_unknown: IsUnknown) -> Iterator[ValueFault]:
+    """What is wrong with the addresses that are told of an approval."""
+    addresses = value if isinstance(value, list) else [value]
+    if not 0 < len(addresses) <= NOTIFY_MAX:
+        yield (), f"must have 1 to {NOTIFY_MAX} addresses, not {len(addresses)}"
+    for i, address in enumerate(addresses):
+        if is_unknown(address):
+            continue
+        if not isinstance(address, str) or not re.match("https?://.", address):
+            path = (i,) if isinstance(value, list) else ()
+            message = f"must have addresses such as {NOTIFY_EXAMPLE}, not {excerpt_of(address)}"
+            yield path, f'"notify" {message}' if path else message
+
+
+NOTIFY_KEY = ConfigKey(
+    "notify",
+    "Addresses that are told of it, by an HTTP POST.",
+    ("list", "text"),
+    inner_faults=_address_faults,
+)
 HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     "input": HandlerConfig(is_open=True),
     "output": HandlerConfig(is_open=True),
@@ -157,6 +187,15 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
             ConfigKey("value_a", "The left value.", required=True),
             ConfigKey("operator", "How to compare.", ("text",), required=True, choices=OPERATORS),
             ConfigKey("value_b", "The right value.", required=True),
+        )
+    ),
+    "terminate": HandlerConfig(
+        (
+            ConfigKey(
+                "state", "How the execution ends.", ("text",), required=True, choices=END_STATES
+            ),
+            ConfigKey("output", "The execution's output. Default: as if it had ended by itself."),
+            ConfigKey("message", "The text of the execution's error, if it is FAILED.", ("text",)),
         )
     ),
     "call_external_service": HandlerConfig(
@@ -264,12 +303,75 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
     "sleep": HandlerConfig(
         (ConfigKey("seconds", "How long to wait. Default: 0.", ("number",), minimum=0),)
     ),
+    "wait": HandlerConfig(
+        (
+            ConfigKey("seconds", "How long to wait, up to 10 years.", ("number",), minimum=0),
+            ConfigKey(
+                "until",
+                "When to go on: a Unix time, a time with an offset, or a local time.",
+                ("text", "number"),
+            ),
+            ConfigKey("timezone", "Of a local time, as in Europe/Berlin.", ("text",)),
+        ),
+        one_of=(("seconds", "until"),),
+    ),
+    "approval": HandlerConfig(
+        (
+            ConfigKey("title", "What is to be decided, in a line.", ("text",), required=True),
+            ConfigKey("text", "What there is to know about it."),
+            ConfigKey("form", "A JSON Schema of what the decision brings.", ("object",)),
+            ConfigKey("approvers", "Who may decide: scope, keys, not_starter.", ("object",)),
+            ConfigKey("needed", "How many must approve. Default: 1.", ("number",), minimum=1),
+            ConfigKey(
+                "comment", "When a comment is needed. Default: never.", ("text",), choices=COMMENT
+            ),
+            ConfigKey(
+                "expires_seconds",
+                "How long there is to decide. Default: for ever.",
+                ("number",),
+                above=0,
+            ),
+            ConfigKey(
+                "on_expire",
+                "What happens then. Default: reject.",
+                ("text",),
+                choices=ON_EXPIRE,
+            ),
+            ConfigKey(
+                "on_reject",
+                "Whether a rejection fails the node. Default: continue.",
+                ("text",),
+                choices=ON_TIMEOUT,
+            ),
+            NOTIFY_KEY,
+        )
+    ),
+    "signal": HandlerConfig(
+        (
+            ConfigKey("name", "The name of the signal to wait for.", ("text",)),
+            ConfigKey("names", "Names: the first signal of any of them is taken.", ("list",)),
+            ConfigKey("correlation", "Takes only signals with this text.", ("text", "number")),
+            ConfigKey("schema", "A JSON Schema that the payload must fit."),
+            ConfigKey("count", "Waits for so many, and gives them as a list.", ("number",)),
+            ConfigKey(
+                "timeout_seconds", "How long to wait. Default: for ever.", ("number",), above=0
+            ),
+            ConfigKey(
+                "on_timeout",
+                "Whether the node fails then. Default: fail.",
+                ("text",),
+                choices=ON_TIMEOUT,
+            ),
+        ),
+        one_of=(("name", "names"),),
+    ),
     "fail": HandlerConfig(
         (
             ConfigKey("message", "The text of the error."),
             ConfigKey("times", "How many attempts fail. Default: all.", ("number",), minimum=0),
         )
     ),
+    NOTIFY: HandlerConfig((NOTIFY_KEY,), is_open=True),
     "penstock.aggregate": HandlerConfig(
         (
             *INPUT_KEYS,
@@ -355,7 +457,7 @@ def _faults(
     handler = handler.removeprefix("penstock.")
     if not shape.is_open:
         for name in config:
-            if name not in shape.names:
+            if name not in shape.names and not has_reference(name):
                 message = f"{handler} has no key {name[:80]!r} in its config"
                 yield ConfigFault("unknown_config", (name,), message, name, shape.names, shape.hint)
     for key in shape.keys:

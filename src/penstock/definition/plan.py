@@ -6,14 +6,18 @@ changed while an execution runs; an execution that gains nodes keeps them beside
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
 from penstock.definition import graph
+from penstock.definition.computed import Computed
 from penstock.definition.condition import Condition, compile_condition
 from penstock.definition.config import Config, compile_config, with_expression
+from penstock.definition.document_fields import CATCHES_MAX
 from penstock.definition.expression import (
     EXPRESSION_HANDLERS,
     Expression,
@@ -27,30 +31,82 @@ from penstock.definition.model import (
     DATA_HANDLERS,
     DEFAULT_TIMEOUT_SECONDS,
     FALLBACK_HANDLERS,
+    NOTIFY,
     OUTPUT_ALIASES,
     SLEEP_MARGIN_SECONDS,
+    WAITING_HANDLERS,
     Definition,
+    Each,
     HandlerDefaults,
     Node,
     OnFailure,
+    Repeat,
     Retry,
     TriggerRule,
+    every_node,
 )
 from penstock.definition.parse import Limits, check_values
 from penstock.definition.problems import KEY_CHARACTERS_MAX, Problem, Problems, path_to, quoted
 from penstock.definition.read import check_handlers, read
+from penstock.definition.region_settings import PREVIOUS, ROUND, RegionSettings
 from penstock.definition.schema import compile_schema
-from penstock.definition.template import Reference, TemplateError
+from penstock.definition.template import Names, Reference, TemplateError
+from penstock.definition.waits import IGNORED, wait_faults
 from penstock.errors import InvalidWorkflow
 
+ITEMS_MAX = 10_000
+"""Items of a map, unless the settings say otherwise."""
 NO_ALIASES: Mapping[str, str] = {}
 CYCLE_NODES_MAX = 12
 """How many nodes of a cycle a message lists."""
+CLEANUP_RULES: frozenset[TriggerRule] = frozenset({"all_done", "one_failed"})
+"""Nodes with these rules still run when an execution is failing fast, or is ended early."""
+ADDRESS_INDEX = re.compile(r"\[\d+\]")
 EARLY_RULES: frozenset[TriggerRule] = frozenset({"one_success", "one_failed"})
 """Rules that start a node before all of its dependencies have ended.
 
 A reference doesn't make a dependency there: it would be one more node that can start it.
 """
+
+
+Catches: TypeAlias = tuple[tuple[int, tuple[str, ...]], ...]
+
+
+class Body(msgspec.Struct, gc=False):
+    """The nodes of a map or a loop, compiled once, in numbers of their own."""
+
+    nodes: list[PlanNode]
+    numbers: dict[str, int]
+    order: list[int]
+    dependency_counts: list[int]
+    roots: tuple[int, ...]
+    sinks: tuple[int, ...]
+
+
+class RegionPlan(msgspec.Struct, gc=False):
+    """What a map or a loop adds to its node."""
+
+    body: Body
+    is_single: bool
+    """An item is its one node: `shout[3]` and not `each[3].parse`."""
+    item_name: str
+    """In references: the item; in a loop, what the last round carried on."""
+    index_name: str
+    each: Each | None
+    repeat: Repeat | None
+    source: Config | None
+    """The list, as the value of `for_each`."""
+    initial: Config | None
+    key: Config | None
+    collect: Config | None
+    """The output of an item, or what a round carries on."""
+    until: Condition | None
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The nodes whose outputs the list takes."""
+        config = self.source or self.initial
+        return config.references if config else frozenset()
 
 
 class PlanNode(msgspec.Struct, gc=False):
@@ -80,6 +136,20 @@ class PlanNode(msgspec.Struct, gc=False):
     """The document says which queue; else workers do, and may have said something else since this
     was compiled.
     """
+    outcomes: frozenset[str] = frozenset()
+    """Nodes of which it asks how they have ended."""
+    is_about_end: bool = False
+    """Whether it asks how the execution ends."""
+    catches: Catches = ()
+    """The nodes whose failures it handles, with patterns of the errors that are meant."""
+    catchers: Catches = ()
+    """The nodes that handle its failure, with the same patterns."""
+    region: RegionPlan | None = None
+    waits: bool = False
+    """The engine waits for a time or for somebody, and no worker gets a task.
+
+    A `timeout_seconds` of 0 then means that it has no limit.
+    """
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -93,6 +163,7 @@ class Plan(msgspec.Struct):
     order: list[int]
     on_failure: OnFailure
     timeout_seconds: float | None
+    cleanup_timeout_seconds: float
     input: dict[str, Any]
     input_schema: Any
     result_nodes: tuple[str, ...]
@@ -101,6 +172,22 @@ class Plan(msgspec.Struct):
     dependency_counts: list[int]
     roots: tuple[int, ...]
     version: int = 0
+    items_max: int = ITEMS_MAX
+    """How many items a map may have."""
+
+    def handler_nodes(self) -> Iterator[PlanNode]:
+        """The nodes, and those of bodies in place of maps and loops."""
+        stack = self.nodes[::-1]
+        while stack:
+            node = stack.pop()
+            if node.region is None:
+                yield node
+            else:
+                stack.extend(reversed(node.region.body.nodes))
+
+    @property
+    def has_regions(self) -> bool:
+        return any(node.region is not None for node in self.nodes)
 
 
 class Compiled(msgspec.Struct):
@@ -136,7 +223,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
         raise InvalidWorkflow(problems.errors)
 
     defaults = {**dict.fromkeys(BUILT_IN_HANDLERS, HandlerDefaults()), **(handlers or {})}
-    for node in definition.nodes:
+    for node in every_node(definition.nodes):
         if node.handler not in defaults:
             node.handler = FALLBACK_HANDLERS.get(node.handler, node.handler)
     if not allow_unknown_handlers:
@@ -162,11 +249,23 @@ def _check_schema(definition: Definition, problems: Problems) -> None:
 
 def _check_configs(definition: Definition, problems: Problems, rules: ConfigRules) -> None:
     report = problems.warn if rules.is_lenient else problems.error
-    for node in definition.nodes:
-        for fault in config_faults(node.handler, node.config, rules):
+    for node in every_node(definition.nodes):
+        faults = (
+            *config_faults(node.handler, node.config, rules),
+            *wait_faults(node.handler, node.config),
+        )
+        for fault in faults:
             hint = problems.did_you_mean(fault.unknown, fault.names) if fault.unknown else ""
             path = path_to(f"{node.path}.config", fault.path)
-            report(fault.code, path, f"{fault.message}{hint or fault.hint}", node.id)
+            report_fault = problems.warn if fault.code == IGNORED else report
+            report_fault(fault.code, path, f"{fault.message}{hint or fault.hint}", node.id)
+
+
+def _names_in(piece: Reference | Computed) -> Iterable[str]:
+    """The nodes that a reference or an expression names."""
+    if isinstance(piece, Computed):
+        return piece.references | piece.outcomes_of
+    return (piece.name,) if piece.kind in ("node", "outcome") else ()
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -175,10 +274,13 @@ class _Parts(msgspec.Struct, frozen=True):
     config: Config
     condition: Condition | None
     expression: Expression | None
+    region: _RegionParts | None = None
 
     @property
     def mentions(self) -> frozenset[str]:
         """The nodes that it names."""
+        if self.region is not None:
+            return self.needs | self.region.plan.needs | self.region.mentions
         if self.expression is None:
             return self.needs
         return self.needs | self.expression.nodes
@@ -190,6 +292,19 @@ class _Parts(msgspec.Struct, frozen=True):
             return self.config.references
         return self.config.references | self.condition.references
 
+    @property
+    def outcomes(self) -> frozenset[str]:
+        """The nodes of which it asks how they have ended."""
+        if self.condition is None:
+            return self.config.outcomes
+        return self.config.outcomes | self.condition.outcomes_of
+
+    @property
+    def is_about_end(self) -> bool:
+        """Whether it asks how the execution ends."""
+        in_condition = self.condition is not None and self.condition.is_about_end
+        return in_condition or self.config.is_about_end
+
     def with_parents(self, parents: Collection[str]) -> _Parts:
         """With what the expression names bound to variables."""
         if self.expression is None:
@@ -198,26 +313,73 @@ class _Parts(msgspec.Struct, frozen=True):
         return _Parts(config, self.condition, self.expression)
 
 
+class _RegionParts(NamedTuple):
+    plan: RegionPlan
+    mentions: frozenset[str]
+    """Nodes around it that its body names."""
+
+
 class _Compiler:
-    def __init__(
+    """Compiles the nodes of a document, or of a body."""
+
+    def __init__(  # noqa: PLR0913 -- the nodes, and what is around them
         self,
         definition: Definition,
         handlers: Mapping[str, HandlerDefaults],
         problems: Problems,
         *,
         stored: bool,
+        body: list[Node] | None = None,
+        around: Names | None = None,
+        owner_id: str | None = None,
     ) -> None:
+        """`around`: what the nodes of a body may refer to besides each other.
+
+        `owner_id`: whose body it is, which none of its nodes may be called.
+        """
         self.definition = definition
         self.handlers = handlers
         self.problems = problems
         self.stored = stored
+        self.written = definition.nodes if body is None else body
+        self.is_body = body is not None
+        self.around = around
+        self.owner_id = owner_id
         self.nodes: list[Node] = []
         self.numbers: dict[str, int] = {}
+        self.names: dict[str, int] = self.numbers
+        """What references may begin with."""
+        self.mentions: set[str] = set()
+        """Nodes around a body that it names."""
         self._paths: dict[str, dict[str, str]] = {}
         """By node, where it mentions others: only looked up for problems."""
 
     def compile(self) -> Plan | None:
+        body = self.compile_nodes()
+        if body is None:
+            return None
+        results, single = self._result_nodes(body)
+        definition = self.definition
+        return Plan(
+            name=definition.name,
+            nodes=body.nodes,
+            numbers=body.numbers,
+            order=body.order,
+            on_failure=definition.on_failure,
+            timeout_seconds=definition.timeout_seconds,
+            cleanup_timeout_seconds=definition.cleanup_timeout_seconds,
+            input=definition.input,
+            input_schema=definition.input_schema,
+            result_nodes=results,
+            single_result=single,
+            dependency_counts=body.dependency_counts,
+            roots=body.roots,
+        )
+
+    def compile_nodes(self) -> Body | None:
         self._number_nodes()
+        self._check_catches()
+        self._collect_names()
         stated = [self._dependencies(node) for node in self.nodes]
         order = graph.topological_order(stated, graph.children_of(stated))
         self._report_cycles(stated, order)
@@ -226,34 +388,32 @@ class _Compiler:
         dependencies: graph.Edges = stated
         if len(order) == len(self.nodes):
             dependencies = self._with_references(parts, stated, order)
+            self._check_outcomes(parts, dependencies)
         if self.problems.errors:
             return None
 
         children = graph.children_of(dependencies)
         if dependencies is not stated:
             order = graph.topological_order(dependencies, children)
-        results, single = self._result_nodes(children)
-        definition = self.definition
-        return Plan(
-            name=definition.name,
+        catchers = self._catchers()
+        return Body(
             nodes=[
-                self._node(node, parts[i], tuple(dependencies[i]), children[i])
+                self._node(node, parts[i], tuple(dependencies[i]), children[i], catchers.get(i, ()))
                 for i, node in enumerate(self.nodes)
             ],
             numbers=self.numbers,
             order=order,
-            on_failure=definition.on_failure,
-            timeout_seconds=definition.timeout_seconds,
-            input=definition.input,
-            input_schema=definition.input_schema,
-            result_nodes=results,
-            single_result=single,
             dependency_counts=[len(direct) for direct in dependencies],
             roots=tuple(i for i, direct in enumerate(dependencies) if not direct),
+            sinks=tuple(
+                i
+                for i, direct in enumerate(children)
+                if not direct and self.nodes[i].handler != NOTIFY
+            ),
         )
 
     def _number_nodes(self) -> None:
-        for node in self.definition.nodes:
+        for node in self.written:
             if node.id in self.numbers:
                 first = self.nodes[self.numbers[node.id]].path
                 message = f"the id {quoted(node.id)} is taken by {first}; ids must differ"
@@ -262,12 +422,64 @@ class _Compiler:
             self.numbers[node.id] = len(self.nodes)
             self.nodes.append(node)
 
+    def _collect_names(self) -> None:
+        """What references may begin with; where there are maps or loops, more than the nodes."""
+        regions = [node for node in self.nodes if node.nodes]
+        if self.is_body:
+            self._refuse_taken_ids()
+        if regions:
+            self._refuse_ambiguous_ids(regions)
+        if self.around is None and not regions:
+            return
+        names = Names(self.around or {})
+        names.update(self.numbers)
+        inside = dict(self.around.inside) if self.around is not None else {}
+        for node in regions:
+            if not node.is_single:
+                inside.update(_ids_inside(node))
+        names.inside = {inner: owner for inner, owner in inside.items() if inner not in names}
+        names.advice = self.around.advice if self.around is not None else {}
+        self.names = names
+
+    def _refuse_taken_ids(self) -> None:
+        around: Mapping[str, int] = self.around or {}
+        for node in self.nodes:
+            if node.id in around or node.id == self.owner_id:
+                message = (
+                    f"the id {quoted(node.id)} is taken by a node or an item around it;"
+                    " ids inside must differ from those outside"
+                )
+                self.problems.error("name_taken", f"{node.path}.id", message, node.id)
+
+    def _refuse_ambiguous_ids(self, regions: list[Node]) -> None:
+        """An id that could be the address of an item."""
+        ids = {node.id for node in regions}
+        for node in self.nodes:
+            for bracket in ADDRESS_INDEX.finditer(node.id):
+                owner = node.id[: bracket.start()]
+                if owner in ids:
+                    message = (
+                        f"the id {quoted(node.id)} could be an item of {quoted(owner)};"
+                        " choose another"
+                    )
+                    self.problems.error("ambiguous_address", f"{node.path}.id", message, node.id)
+                    break
+
     def _dependencies(self, node: Node) -> tuple[int, ...]:
         numbers: list[int] = []
         for i, node_id in enumerate(node.dependencies):
             number = self.numbers.get(node_id)
             path = f"{node.path}.{node.dependencies_field}[{i}]"
-            if number is None:
+            inside = self.names.inside if isinstance(self.names, Names) else {}
+            if number is None and (node_id in self.names or node_id in inside):
+                owner = inside.get(node_id)
+                advice = f"depend on {quoted(owner)}" if owner else "put it on the map or loop"
+                message = (
+                    f"{quoted(node.id)} depends on {quoted(node_id)} across the border of a map"
+                    f" or loop; {advice}"
+                )
+                self.problems.error("dependency_crosses_map", path, message, node.id)
+            elif number is None:
                 hint = self.problems.did_you_mean(node_id, self.numbers)
                 message = (
                     f"{quoted(node.id)} depends on {quoted(node_id)}, which isn't a node{hint}"
@@ -280,7 +492,46 @@ class _Compiler:
                 self.problems.error("self_dependency", path, message, node.id)
             else:
                 numbers.append(number)
+        numbers += [number for number, _ in self._catches(node) if number not in numbers]
         return tuple(numbers)
+
+    def _catches(self, node: Node) -> Catches:
+        """What it catches, by number; without those that it can't."""
+        catches = [(self.numbers.get(catch.node_id), catch.on) for catch in node.catches]
+        return tuple(
+            (number, patterns)
+            for number, patterns in catches
+            if number is not None and self.nodes[number].id != node.id
+        )
+
+    def _check_catches(self) -> None:
+        catchers: Counter[str] = Counter()
+        for node in self.nodes:
+            for i, catch in enumerate(node.catches):
+                path = f"{node.path}.catches[{i}]"
+                if catch.node_id not in self.numbers:
+                    self._report_unknown_catch(node, catch.node_id, path)
+                elif catch.node_id == node.id:
+                    message = f"{quoted(node.id)} can't catch its own failure"
+                    self.problems.error("self_dependency", path, message, node.id)
+                catchers[catch.node_id] += 1
+                if catchers[catch.node_id] == CATCHES_MAX + 1:
+                    message = (
+                        f"more than {CATCHES_MAX} nodes catch {quoted(catch.node_id)};"
+                        " let fewer nodes handle its failure"
+                    )
+                    self.problems.error("bad_catch", path, message, node.id)
+
+    def _report_unknown_catch(self, node: Node, caught: str, path: str) -> None:
+        owner = next((owner for owner in self.nodes if caught in dict(_ids_inside(owner))), None)
+        about = f"{quoted(node.id)} catches {quoted(caught)}"
+        if owner is not None:
+            message = f"{about}, which is inside of {quoted(owner.id)}; catch {quoted(owner.id)}"
+            self.problems.error("dependency_crosses_map", path, message, node.id)
+            return
+        hint = self.problems.did_you_mean(caught, self.numbers)
+        message = f"{about}, which isn't a node{hint}"
+        self.problems.error("unknown_dependency", path, message, node.id)
 
     def _report_cycles(self, dependencies: graph.Edges, order: list[int]) -> None:
         for cycle in graph.find_cycles(dependencies, order):
@@ -300,21 +551,37 @@ class _Compiler:
         return " → ".join(ids)
 
     def _compile_parts(self, node: Node) -> _Parts:
+        if node.nodes:
+            config = Config(node.config, (), frozenset())
+            return _Parts(config, self._condition(node), None, self._region(node))
         expression = self._expression(node)
         config = compile_config(
             node.config,
-            self.numbers,
+            self.names,
             f"{node.path}.config",
             node.id,
             self.problems,
             handler=node.handler,
             expression=expression,
             stored=self.stored,
+            written=f"{node.path}.switch" if node.is_switch else None,
         )
         return _Parts(config, self._condition(node), expression)
 
+    def _catchers(self) -> dict[int, Catches]:
+        catchers: dict[int, Catches] = {}
+        for i, node in enumerate(self.nodes):
+            for number, patterns in self._catches(node):
+                catchers[number] = (*catchers.get(number, ()), (i, patterns))
+        return catchers
+
     def _node(
-        self, node: Node, parts: _Parts, dependencies: tuple[int, ...], children: list[int]
+        self,
+        node: Node,
+        parts: _Parts,
+        dependencies: tuple[int, ...],
+        children: list[int],
+        catchers: Catches,
     ) -> PlanNode:
         defaults = self.handlers.get(node.handler) or HandlerDefaults()
         parts = parts.with_parents([self.nodes[parent].id for parent in dependencies])
@@ -331,32 +598,139 @@ class _Compiler:
             queue=node.queue or defaults.queue or node.handler,
             dependencies=dependencies,
             children=tuple(children),
-            rule=node.trigger_rule,
+            rule="caught" if node.catches else node.trigger_rule,
             config=config,
             condition=condition,
             retry=node.retry or defaults.retry or Retry(),
-            timeout_seconds=node.timeout_seconds
-            or defaults.timeout_seconds
-            or _default_timeout_seconds(node),
+            timeout_seconds=self._timeout_seconds(node, defaults),
             queue_timeout_seconds=node.queue_timeout_seconds,
             optional=node.optional,
             dead_letter=not node.optional if node.dead_letter is None else node.dead_letter,
             fails_with_dependency=node.on_dependency_failure == "fail",
             is_data=node.handler in DATA_HANDLERS,
-            fixed_config=None if config.slots else msgspec.json.encode(node.config),
+            fixed_config=msgspec.json.encode(node.config) if config.is_fixed else None,
             needs=parts.needs,
             uses_input=uses_input,
             names_queue=node.queue is not None,
+            outcomes=parts.outcomes,
+            is_about_end=parts.is_about_end,
+            catches=self._catches(node),
+            catchers=catchers,
+            region=parts.region.plan if parts.region else None,
+            waits=node.handler in WAITING_HANDLERS,
         )
+
+    def _timeout_seconds(self, node: Node, defaults: HandlerDefaults) -> float:
+        if node.nodes or node.handler in WAITING_HANDLERS:
+            return node.timeout_seconds or 0.0  # none: what waits has no default
+        return node.timeout_seconds or defaults.timeout_seconds or _default_timeout_seconds(node)
 
     def _condition(self, node: Node) -> Condition | None:
         if node.condition is None:
             return None
         try:
-            return compile_condition(node.condition, self.numbers)
+            return compile_condition(node.condition, self.names)
         except TemplateError as error:
-            error.report(f"{node.path}.condition", node.id, self.problems, self.numbers)
+            error.report(f"{node.path}.condition", node.id, self.problems, self.names)
             return None
+
+    def _region(self, node: Node) -> _RegionParts | None:
+        """The body of a map or a loop, and what is around it."""
+        around = self._names_around(node)
+        compiler = _Compiler(
+            self.definition,
+            self.handlers,
+            self.problems,
+            stored=self.stored,
+            body=node.nodes,
+            around=around,
+            # of a single node, the node inside has the id of the map
+            owner_id=None if node.nodes[0].path == node.path else node.id,
+        )
+        body = compiler.compile_nodes()
+        own = compiler.names
+        each = node.each
+        repeat = node.repeat
+        settings = RegionSettings(node, self.problems)
+        source = settings.source(self.names)
+        initial = settings.initial(self.names)
+        key = settings.key(_names_of_item(each, around)) if each else None
+        collect = settings.collect(own)
+        until = settings.until(own)
+        if body is None:
+            return None
+        used = compiler.mentions
+        for config in (collect, until):
+            used |= config.references if config else frozenset()
+        region = RegionPlan(
+            body=body,
+            is_single=node.is_single,
+            item_name=each.item_name if each else PREVIOUS,
+            index_name=each.index_name if each else ROUND,
+            each=each,
+            repeat=repeat,
+            source=source,
+            initial=initial,
+            key=key,
+            collect=collect,
+            until=until,
+        )
+        mentions = frozenset(
+            name for name in used if name not in compiler.numbers and around.get(name, -1) >= 0
+        )
+        return _RegionParts(region, mentions)
+
+    def _names_around(self, node: Node) -> Names:
+        """What the nodes of a body may refer to besides each other."""
+        around = Names(self.names)
+        around.inside = self.names.inside if isinstance(self.names, Names) else {}
+        around.advice = {
+            **(self.names.advice if isinstance(self.names, Names) else {}),
+            node.id: "a node inside of a map or a loop can't refer to that itself",
+        }
+        around.pop(node.id, None)
+        names = (PREVIOUS, ROUND)
+        if node.each is not None:
+            names = (node.each.item_name, node.each.index_name)
+            self._hide_outer_item(node.each, around)
+        for name in names:
+            if around.get(name, -1) >= 0 or name == node.id:
+                self._report_taken_name(node, name)
+            around[name] = -1
+        return around
+
+    def _hide_outer_item(self, each: Each, around: Names) -> None:
+        """Let `item` be the innermost map's, or nobody's: an outer one needs a name of its own."""
+        default = Each(None)
+        names = ((default.item_name, each.item_name), (default.index_name, each.index_name))
+        advice = dict(around.advice)
+        for written, name in names:
+            if written == name:
+                continue
+            advice[written] = f"here that is {{{{ {name} }}}}"
+            if around.get(written) == -1:
+                advice[written] += '; an outer map\'s item is reached by the name in its "as"'
+                del around[written]
+        around.advice = advice
+
+    def _report_taken_name(self, node: Node, name: str) -> None:
+        """A node has the name that an item, its index or a loop's last round has in a body."""
+        is_written = node.each is not None and name in (node.each.written_name, node.id)
+        if is_written and name != node.id:
+            message = f"the name {quoted(name)} is taken by a node; choose another"
+            self.problems.error("name_taken", f"{node.path}.as", message, node.id)
+            return
+        other = self.nodes[self.numbers[name]] if name in self.numbers else node
+        meaning = f"inside of {quoted(node.id)}, {quoted(name)} is {_meaning_of(node, name)}"
+        remedy = "rename the node"
+        if node.each is not None:
+            remedy += ', or name the item otherwise with "as"'
+        self.problems.error(
+            "name_taken",
+            f"{other.path}.id",
+            f"{meaning}, and a node is called so; {remedy}",
+            other.id,
+        )
 
     def _expression(self, node: Node) -> Expression | None:
         source = node.config.get("expression")
@@ -366,19 +740,22 @@ class _Compiler:
         if not isinstance(variables, dict):
             return None  # a worker refuses it, unless it is a reference to an object
         try:
-            expression = compile_expression(source, variables, self.numbers, self._aliases_of)
+            expression = compile_expression(source, variables, self.names, self._aliases_of)
             if not self.stored and not expression.has_secrets:
                 check_expression(expression, variables)
         except TemplateError as error:
             if self.stored:
                 return None  # an older version took it: the node fails when it runs, as it did
             path = f"{node.path}.config.expression"
-            error.report(path, node.id, self.problems, self.numbers)
+            error.report(path, node.id, self.problems, self.names)
             return Expression(source, "", {}, (), ())
         return expression
 
     def _aliases_of(self, node_id: str) -> Mapping[str, str]:
-        return OUTPUT_ALIASES.get(self.nodes[self.numbers[node_id]].handler, NO_ALIASES)
+        number = self.numbers.get(node_id)
+        if number is None:
+            return NO_ALIASES
+        return OUTPUT_ALIASES.get(self.nodes[number].handler, NO_ALIASES)
 
     def _with_references(
         self, parts: list[_Parts], stated: graph.Edges, order: list[int]
@@ -387,11 +764,13 @@ class _Compiler:
 
         A reference to a node that comes before anyway adds none.
         """
-        mentions = [
-            (number, self.numbers[node_id])
-            for number, part in enumerate(parts)
-            for node_id in part.mentions
-        ]
+        mentions: list[tuple[int, int]] = []
+        for number, part in enumerate(parts):
+            for node_id in part.mentions:
+                if node_id in self.numbers:
+                    mentions.append((number, self.numbers[node_id]))
+                else:
+                    self.mentions.add(node_id)
         missing = sorted(graph.missing_ancestors(mentions, stated, order))
         derived = [pair for pair in missing if self._may_depend(*pair, parts)]
         if not derived:
@@ -404,6 +783,50 @@ class _Compiler:
                 self._report_reference_cycles(parts, edges, new_order, frozenset(derived))
             return stated
         return graph.with_edges(stated, graph.missing_above(derived, stated, edges, new_order))
+
+    def _check_outcomes(self, parts: list[_Parts], dependencies: graph.Edges) -> None:
+        """How a node has ended is known only to those that come after it."""
+        if self.stored:
+            return  # an older version took such names for keys of outputs
+        for node, part in zip(self.nodes, parts, strict=True):
+            is_cleanup = node.trigger_rule in CLEANUP_RULES and not node.catches
+            if part.is_about_end and (self.is_body or not is_cleanup):
+                message = (
+                    f"{quoted(node.id)} asks how the execution ends, which only clean-up nodes"
+                    " know; set trigger_rule to all_done or one_failed"
+                )
+                self.problems.error("not_clean_up", node.path, message, node.id)
+
+        asked: list[tuple[int, int]] = []
+        for number, part in enumerate(parts):
+            for node_id in sorted(part.outcomes):
+                if node_id in self.numbers:
+                    asked.append((number, self.numbers[node_id]))
+                else:
+                    self._report_outcome_outside(number, node_id, part)
+        if not asked:
+            return
+        order = graph.topological_order(dependencies, graph.children_of(dependencies))
+        for number, other in graph.missing_ancestors(asked, dependencies, order):
+            node = self.nodes[number]
+            node_id = self.nodes[other].id
+            message = (
+                f"{quoted(node.id)} asks how {quoted(node_id)} has ended,"
+                " which doesn't come before it; name it in depends_on or catches"
+            )
+            if number == other:
+                message = f"{quoted(node.id)} asks how it has ended itself"
+            path = self._reference_paths(node, parts[number])[node_id]
+            self.problems.error("not_an_ancestor", path, message, node.id)
+
+    def _report_outcome_outside(self, number: int, node_id: str, part: _Parts) -> None:
+        node = self.nodes[number]
+        message = (
+            f"{quoted(node.id)} asks how {quoted(node_id)} has ended, which is outside of its map"
+            " or loop; ask in a node outside, and refer to its output"
+        )
+        path = self._reference_paths(node, part).get(node_id, node.path)
+        self.problems.error("not_in_body", path, message, node.id)
 
     def _may_depend(self, number: int, other: int, parts: list[_Parts]) -> bool:
         """Whether a reference to a node that doesn't come before may become a dependency."""
@@ -419,7 +842,7 @@ class _Compiler:
         else:
             return True
         if not self.stored:
-            path = self._reference_paths(node, parts[number])[node_id]
+            path = self._reference_paths(node, parts[number]).get(node_id, node.path)
             message = f"{quoted(node.id)} refers to {advice}"
             self.problems.error("not_an_ancestor", path, message, node.id)
         return False
@@ -442,7 +865,7 @@ class _Compiler:
                 f"{quoted(node.id)} refers to {quoted(node_id)}, which only runs after it:"
                 f" {self._shown_cycle(cycle)}; refer to a node that comes before"
             )
-            path = self._reference_paths(node, parts[number])[node_id]
+            path = self._reference_paths(node, parts[number]).get(node_id, node.path)
             self.problems.error("cycle", path, message, node.id)
 
     def _reference_paths(self, node: Node, parts: _Parts) -> dict[str, str]:
@@ -451,25 +874,29 @@ class _Compiler:
             return self._paths[node.id]
         paths: dict[str, str] = {}
         if parts.condition:
-            paths = dict.fromkeys(parts.condition.references, f"{node.path}.condition")
+            names = parts.condition.references | parts.condition.outcomes_of
+            paths = dict.fromkeys(names, f"{node.path}.condition")
         if parts.expression:
             path = f"{node.path}.config.expression"
             paths |= dict.fromkeys(parts.expression.nodes, path)
-        for slot in reversed(parts.config.slots):
-            slot_path = path_to(f"{node.path}.config", slot.document_path)
-            for piece in slot.text:
-                if isinstance(piece, Reference) and piece.kind == "node":
-                    paths[piece.name] = slot_path
+        config = parts.config
+        texts = [(slot.document_path, slot.text) for slot in reversed(config.slots)]
+        texts += [((*slot.path, slot.key), slot.text) for slot in config.keys]
+        for steps, text in texts:
+            slot_path = path_to(f"{node.path}.config", steps)
+            for piece in text:
+                if not isinstance(piece, str):
+                    paths |= dict.fromkeys(_names_in(piece), slot_path)
         self._paths[node.id] = paths
         return paths
 
-    def _result_nodes(self, children: list[list[int]]) -> tuple[tuple[str, ...], bool]:
+    def _result_nodes(self, body: Body) -> tuple[tuple[str, ...], bool]:
         outputs = [node.id for node in self.nodes if node.handler == "output"]
         if len(outputs) > 1 and "output" in outputs:
             outputs = ["output"]
         if outputs:
             return tuple(outputs), len(outputs) == 1
-        return tuple(node.id for i, node in enumerate(self.nodes) if not children[i]), False
+        return tuple(self.nodes[sink].id for sink in body.sinks), False
 
 
 def _default_timeout_seconds(node: Node) -> float:
@@ -484,3 +911,26 @@ def _default_timeout_seconds(node: Node) -> float:
     if isinstance(seconds, (int, float)) and 0 <= seconds <= SECONDS_MAX:
         return max(DEFAULT_TIMEOUT_SECONDS, seconds + SLEEP_MARGIN_SECONDS)
     return SECONDS_MAX
+
+
+def _names_of_item(each: Each, around: Names) -> Names:
+    """What the key of an item may refer to."""
+    names = Names({each.item_name: -1, each.index_name: -1})
+    others = dict.fromkeys(around, f"a key is made of {{{{ {each.item_name} }}}} alone")
+    names.advice = {**around.advice, **others}
+    return names
+
+
+def _meaning_of(node: Node, name: str) -> str:
+    if node.each is None:
+        return "the last round" if name == PREVIOUS else "the number of the round"
+    return "the item" if name == node.each.item_name else "the item's index"
+
+
+def _ids_inside(node: Node) -> Iterator[tuple[str, str]]:
+    """The ids inside a map or a loop, at any depth, each with the outermost owner's."""
+    stack = list(node.nodes)
+    while stack:
+        inner = stack.pop()
+        yield inner.id, node.id
+        stack.extend(inner.nodes)

@@ -63,6 +63,11 @@ class Problems:
         self._more_warnings = 0
         self._strict = strict
         self._hints_left = HINTS_MAX
+        self.twins: dict[str, str] = {}
+        """By id of a node that was made from another, the path that is its own.
+
+        What is wrong elsewhere is reported of the other.
+        """
 
     @property
     def errors(self) -> list[Problem]:
@@ -73,18 +78,26 @@ class Problems:
         return _with_the_rest(self._warnings, self._more_warnings)
 
     def error(self, code: str, path: str, message: str, node_id: str | None = None) -> None:
+        if self._is_reported_elsewhere(path, node_id):
+            return
         if len(self._errors) < PROBLEMS_MAX:
             self._errors.append(_cut(code, path, message, node_id))
         else:
             self._more_errors += 1
 
     def warn(self, code: str, path: str, message: str, node_id: str | None = None) -> None:
+        if self._is_reported_elsewhere(path, node_id):
+            return
         if self._strict:
             self.error(code, path, message, node_id)
         elif len(self._warnings) < PROBLEMS_MAX:
             self._warnings.append(_cut(code, path, message, node_id))
         else:
             self._more_warnings += 1
+
+    def _is_reported_elsewhere(self, path: str, node_id: str | None) -> bool:
+        own_path = self.twins.get(node_id or "")
+        return own_path is not None and not path.startswith(own_path)
 
     def did_you_mean(self, word: str, names: Iterable[str]) -> str:
         """A hint at the name that was probably meant, or nothing.

@@ -8,29 +8,53 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 from penstock.definition.document_fields import (
     ATTEMPTS_MAX,
+    CATCH_FIELDS,
+    CATCHES_MAX,
     DAG_FIELDS,
     DEFAULTS_FIELDS,
     ID_CHARACTERS_MAX,
     MULTIPLIER_MAX,
     NODE_FIELDS,
+    REGION_DEPTH_MAX,
     RETRY_FIELDS,
     WORKFLOW_FIELDS,
 )
-from penstock.definition.fields import CONTROL_CHARACTER, Reader, kind_of
+from penstock.definition.error_patterns import CATEGORIES, is_own_category, is_text, pattern_fault
+from penstock.definition.fields import CONTROL_CHARACTER, Reader, excerpt_of, kind_of
 from penstock.definition.model import (
+    DEFAULT_CLEANUP_SECONDS,
     FALLBACK_HANDLERS,
     HANDLER_ALIASES,
+    LOOP_HANDLER,
+    MAP_HANDLER,
+    TERMINATE,
     TRIGGER_RULES,
+    WAITING_HANDLERS,
+    Catch,
     Definition,
+    Each,
     Node,
+    Repeat,
     Retry,
+    TriggerRule,
+    every_node,
 )
 from penstock.definition.problems import Problems, path_to, quoted
+from penstock.definition.read_regions import has_body, read_each, read_repeat
+from penstock.definition.sugar import (
+    SWITCH_HANDLER,
+    Switch,
+    add_notifications,
+    apply_switches,
+    finish_last,
+    read_switch,
+    take_notify,
+)
 
 RETRY_MEANINGS = {
     "max_attempts": "max_attempts",
@@ -47,6 +71,8 @@ RETRY_MEANINGS = {
     "max_delay": "max_delay_seconds",
     "jitter_seconds": "jitter_seconds",
     "jitter": "jitter_seconds",
+    "on": "on",
+    "not_on": "not_on",
 }
 CONSTANT_DELAY = "delay_seconds"
 """The spelling of a delay that doesn't grow, unless a multiplier stands beside it."""
@@ -74,16 +100,22 @@ def read(document: Any, problems: Problems, *, max_nodes: int = 100_000) -> Defi
         return None
     defaults = _defaults(document, problems)
     nodes: list[Node] = []
+    switches: list[Switch] = []
     for step, raw in raw_nodes:
-        node = _node(raw, path_to(path, (step,)), defaults, problems)
+        node = _node(raw, path_to(path, (step,)), defaults, problems, switches)
         if node is not None:
             nodes.append(node)
+    apply_switches(nodes, switches, problems)
+    finish_last(nodes, problems)
+    add_notifications(nodes, problems)
 
     return Definition(
         name=reader.text("name", max_length=ID_CHARACTERS_MAX) or _name_from_content(document),
         nodes=nodes,
         description=reader.text("description", limit_controls=False),
         timeout_seconds=reader.seconds("timeout_seconds", "timeout"),
+        cleanup_timeout_seconds=reader.seconds("cleanup_timeout_seconds")
+        or DEFAULT_CLEANUP_SECONDS,
         on_failure=reader.choice("on_failure", ("fail_fast", "continue")) or "fail_fast",
         input_schema=reader.value("input_schema", (dict, bool)),
         input=reader.value("input", (dict,)) or {},
@@ -137,7 +169,14 @@ def _defaults(document: dict[str, Any], problems: Problems) -> dict[str, Any]:
     }
 
 
-def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> Node | None:
+def _node(  # noqa: PLR0913, PLR0917 -- what is around it
+    raw: Any,
+    path: str,
+    defaults: dict[str, Any],
+    problems: Problems,
+    switches: list[Switch],
+    depth: int = 0,
+) -> Node | None:
     if not isinstance(raw, dict):
         problems.error(
             "bad_value", path, f'a node is an object with "id" and "handler", not {kind_of(raw)}'
@@ -149,34 +188,186 @@ def _node(raw: Any, path: str, defaults: dict[str, Any], problems: Problems) -> 
         return None
     reader = Reader(raw, path, problems, node_id)
     reader.unknown(NODE_FIELDS)
-    handler = reader.text("handler", "type", max_length=ID_CHARACTERS_MAX) or ""
-    if not handler and not (raw.get("handler") or raw.get("type")):
-        message = 'the node has no "handler"; name what it runs, for example "noop"'
-        problems.error("missing_handler", f"{path}.handler", message, node_id)
-    uses_type = raw.get("handler") is None and raw.get("type") is not None
-
+    each = read_each(reader)
+    repeat = read_repeat(reader)
+    if has_body(raw) or raw.get("nodes") is not None:
+        return _node_with_body(reader, node_id, each, repeat, defaults, depth)
+    switch = read_switch(reader, node_id)
+    if switch is None:
+        handler = _handler(reader)
+        config, notify = take_notify(handler, reader.value("config", (dict,)) or {})
+    else:
+        handler = SWITCH_HANDLER
+        config = switch[0]
+        notify = None
+        switches.append(switch[1])
     return Node(
         id=node_id,
-        handler=HANDLER_ALIASES.get(handler, handler),
+        handler=handler,
         path=path,
-        handler_field="type" if uses_type else "handler",
-        dependencies=_dependencies(reader),
-        dependencies_field="depends_on" if raw.get("dependencies") is None else "dependencies",
-        config=reader.value("config", (dict,)) or {},
-        condition=_condition(reader),
-        trigger_rule=reader.choice("trigger_rule", TRIGGER_RULES) or "all_success",
+        handler_field=_handler_field(reader),
+        is_switch=switch is not None,
+        config=config,
+        notify=notify,
         retry=_retry(reader, defaults["retry"]),
         timeout_seconds=reader.seconds(
-            "timeout_seconds", "timeout", default=defaults["timeout_seconds"]
+            "timeout_seconds",
+            "timeout",
+            # a limit that is meant for tasks isn't meant for people
+            default=None if handler in WAITING_HANDLERS else defaults["timeout_seconds"],
         ),
         queue=reader.text("queue", max_length=ID_CHARACTERS_MAX) or defaults["queue"],
         queue_timeout_seconds=reader.seconds(
             "queue_timeout_seconds", default=defaults["queue_timeout_seconds"]
         ),
-        optional=bool(reader.value("optional", (bool,))),
-        dead_letter=reader.value("dead_letter", (bool,)),
-        on_dependency_failure=reader.choice("on_dependency_failure", ("skip", "fail")) or "skip",
+        **_flow_fields(reader),
     )
+
+
+def _handler(reader: Reader) -> str:
+    handler = reader.text("handler", "type", max_length=ID_CHARACTERS_MAX) or ""
+    if not handler and not (reader.raw.get("handler") or reader.raw.get("type")):
+        message = 'the node has no "handler"; name what it runs, for example "noop"'
+        reader.problems.error("missing_handler", f"{reader.path}.handler", message, reader.node_id)
+    return HANDLER_ALIASES.get(handler, handler)
+
+
+def _handler_field(reader: Reader) -> str:
+    uses_type = reader.raw.get("handler") is None and reader.raw.get("type") is not None
+    return "type" if uses_type else "handler"
+
+
+def _flow_fields(reader: Reader) -> dict[str, Any]:
+    """When the node runs, and what its end means for others."""
+    is_stated = reader.raw.get("dependencies") is not None
+    return {
+        "dependencies": _dependencies(reader),
+        "dependencies_field": "dependencies" if is_stated else "depends_on",
+        "catches": _catches(reader),
+        "is_last": _is_last(reader),
+        "condition": _condition(reader),
+        "trigger_rule": "all_done" if reader.raw.get("finally") is True else _trigger_rule(reader),
+        "optional": bool(reader.value("optional", (bool,))),
+        "dead_letter": reader.value("dead_letter", (bool,)),
+        "on_dependency_failure": reader.choice("on_dependency_failure", ("skip", "fail")) or "skip",
+    }
+
+
+def _node_with_body(  # noqa: PLR0913, PLR0917 -- what it is made of
+    reader: Reader,
+    node_id: str,
+    each: Each | None,
+    repeat: Repeat | None,
+    defaults: dict[str, Any],
+    depth: int,
+) -> Node | None:
+    """A map or a loop: what is around its body, and the body."""
+    problems = reader.problems
+    raw = reader.raw
+    if not has_body(raw):
+        message = (
+            'a node has "nodes" only with "for_each", for each item of a list, or "repeat", in'
+            " rounds; add one of them, or move the nodes to the list around"
+        )
+        problems.error("bad_value", reader.path_of("nodes"), message, node_id)
+        return None
+    if raw.get("for_each") is not None and raw.get("repeat") is not None:
+        message = '"for_each" and "repeat" are in one node; put one of them on a node inside'
+        problems.error("bad_value", reader.path_of("repeat"), message, node_id)
+        return None
+    if depth >= REGION_DEPTH_MAX:
+        message = f"maps and loops are nested deeper than {REGION_DEPTH_MAX} levels"
+        problems.error("too_deep", reader.path, message, node_id)
+        return None
+    collected = each.collect if each else repeat.carry if repeat else None
+    node = Node(
+        id=node_id,
+        handler=MAP_HANDLER if raw.get("for_each") is not None else LOOP_HANDLER,
+        path=reader.path,
+        timeout_seconds=reader.seconds("timeout_seconds", "timeout"),
+        each=each,
+        repeat=repeat,
+        **_flow_fields(reader),
+    )
+    if raw.get("nodes") is None:
+        handler = _handler(reader)
+        config, notify = take_notify(handler, reader.value("config", (dict,)) or {})
+        node.is_single = collected is None and notify is None
+        node.nodes = [
+            Node(
+                id=node_id,
+                handler=handler,
+                notify=notify,
+                path=reader.path,
+                handler_field=_handler_field(reader),
+                config=config,
+                retry=_retry(reader, defaults["retry"]),
+                timeout_seconds=defaults["timeout_seconds"],
+                queue=reader.text("queue", max_length=ID_CHARACTERS_MAX) or defaults["queue"],
+                queue_timeout_seconds=reader.seconds(
+                    "queue_timeout_seconds", default=defaults["queue_timeout_seconds"]
+                ),
+                dead_letter=reader.value("dead_letter", (bool,)),
+            )
+        ]
+        add_notifications(node.nodes, problems)
+        _check_body(reader, node.nodes)
+        return node
+    for name in ("handler", "type"):
+        if raw.get(name) is not None:
+            message = f'the node has "nodes" and "{name}"; keep what runs for each item'
+            problems.error("nodes_and_handler", reader.path_of(name), message, node_id)
+    for name in ("config", "retry", "queue", "queue_timeout_seconds"):
+        if raw.get(name) is not None:
+            message = f'"{name}" has no effect on a node with "nodes"; put it on one of these'
+            problems.warn("ignored_field", reader.path_of(name), message, node_id)
+    node.nodes = _body_nodes(reader, defaults, depth)
+    return node if node.nodes else None
+
+
+def _body_nodes(reader: Reader, defaults: dict[str, Any], depth: int) -> list[Node]:
+    raw_nodes = reader.raw["nodes"]
+    path = reader.path_of("nodes")
+    if raw_nodes in ([], {}):
+        message = '"nodes" is empty; a body needs at least one node'
+        reader.problems.error("empty_body", path, message, reader.node_id)
+        return []
+    keyed: list[tuple[int | str, Any]]
+    if isinstance(raw_nodes, dict):
+        keyed = [
+            (key, {"id": key, **raw} if isinstance(raw, dict) else raw)
+            for key, raw in raw_nodes.items()
+        ]
+    elif isinstance(raw_nodes, list):
+        keyed = list(enumerate(raw_nodes))
+    else:
+        reader.bad("nodes", f"must be a list, not {kind_of(raw_nodes)}")
+        return []
+    switches: list[Switch] = []
+    read = [
+        _node(raw, path_to(path, (step,)), defaults, reader.problems, switches, depth + 1)
+        for step, raw in keyed
+    ]
+    nodes = [node for node in read if node is not None]
+    apply_switches(nodes, switches, reader.problems)
+    finish_last(nodes, reader.problems)
+    add_notifications(nodes, reader.problems)
+    _check_body(reader, nodes)
+    return nodes
+
+
+def _check_body(reader: Reader, nodes: Iterable[Node]) -> None:
+    """Refuse what decides about the whole execution: an item or a round ends by itself."""
+    for node in nodes:
+        message = f"{quoted(node.id)} is inside of {quoted(reader.node_id or '')}"
+        if node.handler == TERMINATE:
+            message += ", and terminate ends the whole execution; put it behind the map or loop"
+            reader.problems.error(
+                "not_in_body", f"{node.path}.{node.handler_field}", message, node.id
+            )
+        if node.catches and node.path != reader.path:
+            message += ", and can't catch failures there; use on_item_failure or catch the map"
+            reader.problems.error("not_in_body", f"{node.path}.catches", message, node.id)
 
 
 def _good_id(node_id: str) -> bool:
@@ -205,6 +396,70 @@ def _dependencies(reader: Reader) -> tuple[str, ...]:
         reader.bad(name, 'must be a list of node ids, as in ["first", "second"]')
         return ()
     return tuple(dict.fromkeys(value))
+
+
+def _trigger_rule(reader: Reader) -> TriggerRule:
+    return reader.choice("trigger_rule", TRIGGER_RULES) or "all_success"
+
+
+def _is_last(reader: Reader) -> bool:
+    is_last = bool(reader.value("finally", (bool,)))
+    if not is_last:
+        return False
+    rule = reader.choice("trigger_rule", TRIGGER_RULES)
+    conflicts = {"trigger_rule": rule not in (None, "all_done"), "catches": "catches" in reader.raw}
+    for name, is_conflict in conflicts.items():
+        if is_conflict:
+            message = f'"{name}" can\'t stand beside "finally", which means all_done'
+            path = reader.path_of(name)
+            reader.problems.error("conflicting_fields", path, message, reader.node_id)
+    return True
+
+
+def _catches(reader: Reader) -> tuple[Catch, ...]:
+    value = reader.raw.get("catches")
+    if value is None:
+        return ()
+    clauses = value if isinstance(value, list) else [value]
+    if not clauses:
+        return ()
+    if len(clauses) > CATCHES_MAX:
+        _bad_catch(reader, ("catches",), f"names {len(clauses)} nodes; the limit is {CATCHES_MAX}")
+        return ()
+    if reader.raw.get("trigger_rule") is not None:
+        message = '"trigger_rule" can\'t stand beside "catches", which says when the node starts'
+        path = reader.path_of("trigger_rule")
+        reader.problems.error("conflicting_fields", path, message, reader.node_id)
+    catches: dict[str, Catch] = {}
+    for i, clause in enumerate(clauses):
+        steps = ("catches", i) if isinstance(value, list) else ("catches",)
+        catch = _catch(reader, clause, steps)
+        if catch is not None and catch.node_id in catches:
+            message = f'"catches" names {quoted(catch.node_id)} twice; join the patterns'
+            path = path_to(reader.path, steps)
+            reader.problems.error("duplicate_catch", path, message, reader.node_id)
+        elif catch is not None:
+            catches[catch.node_id] = catch
+    return tuple(catches.values())
+
+
+def _catch(reader: Reader, clause: Any, steps: tuple[str | int, ...]) -> Catch | None:
+    if isinstance(clause, str):
+        return Catch(clause)
+    node_id = clause.get("node") if isinstance(clause, dict) else None
+    if not isinstance(node_id, str):
+        _bad_catch(reader, steps, 'must have node ids, or objects such as {"node": "fetch"}')
+        return None
+    path = path_to(reader.path, steps)
+    inner = Reader(clause, path, reader.problems, reader.node_id, code="bad_catch")
+    inner.unknown(CATCH_FIELDS)
+    has_patterns = inner.raw.get("on") is not None
+    return Catch(node_id, _patterns(inner, "on") if has_patterns else ())
+
+
+def _bad_catch(reader: Reader, steps: tuple[str | int, ...], message: str) -> None:
+    path = path_to(reader.path, steps)
+    reader.problems.error("bad_catch", path, f'"catches" {message}', reader.node_id)
 
 
 def _condition(reader: Reader) -> str | None:
@@ -261,6 +516,32 @@ def _retry_fields(reader: Reader) -> dict[str, Any] | None:
     return usable
 
 
+def _patterns(reader: Reader, name: str) -> tuple[str, ...]:
+    """Error patterns: a list of them, or one."""
+    value = reader.raw[name]
+    patterns = value if isinstance(value, list) else [value]
+    if not patterns:
+        reader.bad(name, "must name at least one kind of error")
+    for i, pattern in enumerate(patterns):
+        path = path_to(reader.path, (name, i) if isinstance(value, list) else (name,))
+        if not is_text(pattern):
+            message = (
+                f"{excerpt_of(pattern)} must be text such as timeout, http:503, http:5xx"
+                " or ValueError"
+            )
+            reader.problems.error(reader.code, path, message, reader.node_id)
+            continue
+        fault = pattern_fault(pattern)
+        hint = ""
+        if fault is None and is_own_category(pattern):
+            hint = reader.problems.did_you_mean(pattern, CATEGORIES)
+            fault = "isn't known" if hint else None
+        if fault is not None:
+            message = f"{excerpt_of(pattern)} {fault}{hint}"
+            reader.problems.error("bad_pattern", path, message, reader.node_id)
+    return tuple(pattern for pattern in patterns if isinstance(pattern, str))
+
+
 def _warn_of_a_low_maximum(
     inner: Reader, values: dict[str, Any], spellings: dict[str, str]
 ) -> None:
@@ -294,6 +575,8 @@ def _retry_value(inner: Reader, spelling: str, field: str) -> Any:
         return inner.integer(spelling, minimum=1, maximum=ATTEMPTS_MAX)
     if field == "max_retries":
         return inner.integer(spelling, minimum=0, maximum=ATTEMPTS_MAX - 1)
+    if field in ("on", "not_on"):
+        return _patterns(inner, spelling)
     if field == "multiplier":
         return inner.number(spelling, minimum=1, maximum=MULTIPLIER_MAX)
     return inner.number(spelling, minimum=0)
@@ -344,7 +627,7 @@ def _dumped(
 
 def check_handlers(nodes: list[Node], handlers: Collection[str], problems: Problems) -> None:
     names = sorted({*handlers, *HANDLER_ALIASES, *FALLBACK_HANDLERS})
-    for node in nodes:
+    for node in every_node(nodes):
         if node.handler and node.handler not in handlers:
             hint = problems.did_you_mean(node.handler, names)
             hint = hint or "; register it with @penstock.handler, or allow handlers that come later"

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from penstock.definition.problems import Problem
+from penstock.definition.problems import Problem, path_to
 from penstock.definition.schema_cost import SchemaCost, cost_of
 
 PROBLEMS_MAX = 20
@@ -31,6 +31,7 @@ EXPLAINED_BYTES_MAX = 16_000_000
 """An error has a copy of the value for each alternative that it doesn't fit: for more than this,
 none is made.
 """
+TYPES = "string, number, integer, boolean, object, array or null"
 FUNCTION = "penstock.definition.schema:run"
 CHEAP_SCHEMA_BYTES = 8 * 1024
 CHEAP_STATES = 1000
@@ -125,6 +126,11 @@ def compile_schema(schema: Any) -> Schema:
     except ValueError as error:
         first_line = str(error).split("\n", maxsplit=1)[0]
         reason = first_line.rpartition("ValueError: ")[2]
+        steps = getattr(error, "instance_path", None)
+        if steps and steps[-1] == "type" and "anyOf" in reason:
+            reason = f"{reason.partition(' is not valid')[0]} isn't a type; use {TYPES}"
+        if steps:
+            reason = f"{path_to('', steps)}: {reason}"
         raise ValueError(reason[:MESSAGE_CHARACTERS_MAX]) from None
     return Schema(validator, cost)
 

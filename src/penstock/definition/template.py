@@ -1,8 +1,11 @@
-"""`{{ node.field }}`: a closed grammar of look-ups, compiled once. Nothing is ever evaluated.
+"""`{{ node.field }}`: a closed grammar of look-ups, compiled once.
 
-    text      = { plain | "{{" reference "}}" }
+    text      = { plain | "{{" reference "}}" | "{{" expression "}}" }
     reference = root { "." key | "[" index "]" | "[" JSON string "]" } [ "??" JSON literal ]
     root      = a node's id (the longest known one wins) | input | params | execution | secrets
+              | "nodes." a node's id: how the node has ended, not its output
+
+What isn't a reference may be an expression in CEL: see `computed`. Nothing else is ever evaluated.
 
 A string that is exactly one reference keeps the JSON type of what it found. What came from an
 output is data: it is never read as a template again. Secrets stay names here; only the worker knows
@@ -14,15 +17,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from itertools import chain, islice
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import msgspec
 
+from penstock.definition.model import ANY_KEY
 from penstock.definition.parse import check_values, unique_keys
 from penstock.definition.problems import Problems, quoted
 from penstock.errors import InvalidWorkflow
+
+if TYPE_CHECKING:
+    from penstock.definition.computed import Computed
 
 REFERENCE_CHARACTERS_MAX = 2000
 PADDED_ID_CHARACTERS_MAX = 320
@@ -38,19 +45,43 @@ PLAIN_NAME = re.compile(r"[\w-]+")
 BLANKS = re.compile(r"\s*")
 ROOTS = {"input": "input", "params": "input", "execution": "execution", "secrets": "secret"}
 EXECUTION_FIELDS = ("id", "workflow", "version")
+OUTCOME_FIELDS = ("state", "error")
+"""What `nodes.x` has, and `execution` in nodes for clean-up."""
+ERROR_FIELDS = ("category", "message", "type", "status_code", "node_id")
+OUTCOME = re.compile(r"nodes\s*\.\s*")
 LITERAL = json.JSONDecoder(object_pairs_hook=unique_keys)
 LISTED_KEYS_MAX = 20
+OPERATOR_IN_KEY = re.compile(r"[-/%:]|\sin\s")
+"""Keys may have these in them: `a.b - 1` is a look-up first, and an expression if it finds nothing.
+"""
 STEPS = 'only .key, [0], ["key"] and ?? are possible'
 
 
-class Reference(msgspec.Struct, frozen=True):
+class Reference(msgspec.Struct, frozen=True, tag=True):
     kind: str
-    """`node`, `input`, `execution` or `secret`."""
+    """`node`, `outcome`, `input`, `execution` or `secret`."""
     name: str
     path: tuple[str, ...]
     text: str
     has_fallback: bool = False
     fallback: Any = None
+
+    @property
+    def outcome_of(self) -> str | None:
+        """The node whose end it is about."""
+        return self.name if self.kind == "outcome" or self.may_mean_outcome else None
+
+    @property
+    def may_mean_outcome(self) -> bool:
+        """`nodes["its id"].state`: the output's, or how the node has ended if that has none."""
+        if self.kind != "node" or not self.path or self.path[0] not in OUTCOME_FIELDS:
+            return False
+        return NAMED_NODE.match(self.text, len("{{ ")) is not None
+
+    @property
+    def is_about_end(self) -> bool:
+        """Whether it asks how the execution ends."""
+        return self.kind == "execution" and bool(self.path) and self.path[0] in OUTCOME_FIELDS
 
 
 class Missing(Exception):
@@ -62,10 +93,37 @@ class Scope(Protocol):
 
     def output(self, node_id: str) -> Any: ...
     def aliases(self, node_id: str) -> Mapping[str, str]: ...
+    def outcome(self, node_id: str) -> Mapping[str, Any]:
+        """How the node has ended: its state and its error, or null."""
+
+    @property
+    def ending(self) -> Mapping[str, Any]:
+        """How the execution ends, as far as is known by now."""
+
     @property
     def input(self) -> Any: ...
     @property
     def execution(self) -> Mapping[str, Any]: ...
+
+
+class Names(dict[str, int]):
+    """What a reference may begin with, where a document has maps or loops.
+
+    Nodes with their numbers, and names such as `item` with -1.
+    """
+
+    inside: Mapping[str, str] = {}
+    """Nodes of bodies, and whose body it is: others can't refer to them."""
+    advice: Mapping[str, str] = {}
+    """For names that mean something elsewhere: what to write here."""
+
+
+ONLY_INSIDE = {
+    "item": "only nodes inside of a map (for_each) have an item",
+    "index": "only nodes inside of a map (for_each) have an index",
+    "previous": "only nodes inside of a loop (repeat) have a previous round",
+    "round": "only nodes inside of a loop (repeat) have a round",
+}
 
 
 class TemplateError(ValueError):
@@ -79,25 +137,67 @@ class TemplateError(ValueError):
     def report(
         self, path: str, node_id: str, problems: Problems, node_ids: Collection[str]
     ) -> None:
-        hint = problems.did_you_mean(self.unknown, chain(ROOTS, node_ids))
+        owner = node_ids.inside.get(self.unknown) if isinstance(node_ids, Names) else None
+        if owner is not None:
+            message = (
+                f"{quoted(self.unknown)} is a node inside {quoted(owner)}, which others can't"
+                f" refer to; use {{{{ {owner} }}}}"
+            )
+            problems.error("outside_reference", path, message, node_id)
+            return
+        advice = node_ids.advice if isinstance(node_ids, Names) else {}
+        hint = advice.get(self.unknown) or ONLY_INSIDE.get(self.unknown)
+        if hint is None:
+            hint = problems.did_you_mean(self.unknown, chain(ROOTS, node_ids))
+        else:
+            hint = f"; {hint}"
         problems.error(self.code, path, f"{self}{hint}", node_id)
 
 
-Text = list[str | Reference]
+Text: TypeAlias = "list[str | Reference | Computed]"
+Compute: TypeAlias = (
+    "Callable[[str, int, Collection[str], Reference | TemplateError],"
+    " tuple[Reference | Computed, int]]"
+)
+"""Reads an expression that begins at an index, and says where the text after it begins.
+
+It gets what the expression is as a reference, or why it is none.
+"""
 
 
-def parse_text(text: str, node_ids: Collection[str]) -> Text:
-    """The plain pieces and references of one string, in order. Raises `TemplateError`."""
+def parse_text(text: str, node_ids: Collection[str], compute: Compute | None = None) -> Text:
+    """The plain pieces and references of one string, in order. Raises `TemplateError`.
+
+    Without `compute`, there are no expressions.
+    """
     pieces: Text = []
     position = 0
     while (start := text.find("{{", position)) >= 0:
         if start > position:
             pieces.append(text[position:start])
-        reference, position = _parse_reference(text, start + 2, node_ids)
-        pieces.append(reference)
+        piece, position = _parse_piece(text, start + 2, node_ids, compute)
+        pieces.append(piece)
     if position < len(text):
         pieces.append(text[position:])
     return pieces
+
+
+def _parse_piece(
+    text: str, start: int, node_ids: Collection[str], compute: Compute | None
+) -> tuple[Reference | Computed, int]:
+    try:
+        reference, end = _parse_reference(text, start, node_ids)
+    except TemplateError as error:
+        if compute is None:
+            raise
+        return compute(text, start, node_ids, error)
+    if (
+        compute is not None
+        and not reference.has_fallback
+        and OPERATOR_IN_KEY.search(text, start, end)
+    ):
+        return compute(text, start, node_ids, reference)
+    return reference, end
 
 
 def _parse_reference(text: str, start: int, node_ids: Collection[str]) -> tuple[Reference, int]:
@@ -106,7 +206,7 @@ def _parse_reference(text: str, start: int, node_ids: Collection[str]) -> tuple[
     fallback = None
     has_fallback = text.startswith("??", end)
     if has_fallback:
-        fallback, end = _parse_fallback(text, end + 2)
+        fallback, end = parse_fallback(text, end + 2)
     elif end == len(text):
         raise TemplateError(
             "malformed_template", f"{_excerpt(text, start - 2)} has no closing }}}}"
@@ -128,7 +228,8 @@ def _parse_reference(text: str, start: int, node_ids: Collection[str]) -> tuple[
     return Reference(kind, name, path, written, has_fallback, fallback), end + 2
 
 
-def _parse_fallback(text: str, start: int) -> tuple[Any, int]:
+def parse_fallback(text: str, start: int) -> tuple[Any, int]:
+    """The JSON literal after `??`, and where the braces end that follow it."""
     start = BLANKS.match(text, start).end()  # type: ignore[union-attr]
     try:
         value, end = LITERAL.raw_decode(text, start)
@@ -176,6 +277,9 @@ def _parse_root(body: str, written: str, node_ids: Collection[str]) -> tuple[str
         if name in node_ids and name != "secrets":
             return "node", name, body[end:]
 
+    outcome = OUTCOME.match(body)
+    if outcome is not None and any(mark in body[outcome.end() :] for mark in ".["):
+        return _parse_outcome(body, outcome.end(), written, node_ids)
     first = re.split(r"[.\[]", body, maxsplit=1)[0].strip()
     if first in ROOTS:
         return ROOTS[first], first, body[body.index(first) + len(first) :]
@@ -188,6 +292,21 @@ def _parse_root(body: str, written: str, node_ids: Collection[str]) -> tuple[str
     if first:
         message = f"{written} refers to {quoted(first)}, which isn't a node"
     raise TemplateError("unknown_reference", message, first)
+
+
+def _parse_outcome(
+    body: str, start: int, written: str, node_ids: Collection[str]
+) -> tuple[str, str, str]:
+    """`nodes.x.state`, `nodes.x.error.message`: how a node has ended."""
+    longest = min(len(body), start + PADDED_ID_CHARACTERS_MAX)
+    for end in (longest, *(i for i in range(longest - 1, start, -1) if body[i] in ".[")):
+        name = body[start:end].strip()
+        if name in node_ids:
+            return "outcome", name, body[end:]
+    first = re.split(r"[.\[]", body[start:], maxsplit=1)[0].strip()
+    raise TemplateError(
+        "unknown_reference", f"{written} refers to {quoted(first)}, which isn't a node", first
+    )
 
 
 def _parse_named_node(body: str, written: str, node_ids: Collection[str]) -> tuple[str, str, str]:
@@ -248,11 +367,26 @@ def _check_root(kind: str, path: tuple[str, ...], written: str, *, has_fallback:
         raise TemplateError(
             "malformed_template", f"{written}: a secret can't have a fallback; remove the ??"
         )
-    if kind == "execution" and (len(path) != 1 or path[0] not in EXECUTION_FIELDS):
+    if kind == "outcome" and not is_outcome_path(path):
+        raise TemplateError(
+            "malformed_template",
+            f"{written} isn't known; a node has state and error ({', '.join(ERROR_FIELDS[:4])}),"
+            " and its output without nodes before its id",
+        )
+    if kind != "execution" or is_outcome_path(path):
+        return
+    if len(path) != 1 or path[0] not in EXECUTION_FIELDS:
         fields = ", ".join(EXECUTION_FIELDS)
         raise TemplateError(
             "malformed_template", f"{written} isn't known; an execution has {fields}"
         )
+
+
+def is_outcome_path(path: tuple[str, ...]) -> bool:
+    """Whether there is such a part of how something has ended."""
+    if path[:1] == ("error",):
+        return len(path) == 1 or (len(path) == 2 and path[1] in ERROR_FIELDS)  # noqa: PLR2004
+    return path == ("state",)
 
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -297,17 +431,41 @@ def whole(value: Any) -> Any:
     return value
 
 
-def look_up(reference: Reference, scope: Scope) -> Any:
-    """The value a reference means, or its fallback. Raises `Missing`."""
+def look_up(piece: Reference | Computed, scope: Scope) -> Any:
+    """The value that a reference or an expression means, or its fallback. Raises `Missing`."""
+    if not isinstance(piece, Reference):
+        return piece.value(scope)
     try:
-        if reference.kind == "node":
-            value = scope.output(reference.name)
-            return _follow(value, reference, scope.aliases(reference.name))
-        root = scope.input if reference.kind == "input" else scope.execution
-        return _follow(root, reference, {})
+        if piece.kind == "node":
+            return _look_up_output(piece, scope)
+        return _follow(_root(piece, scope), piece, {})
     except Missing:
-        if reference.has_fallback:
-            return reference.fallback
+        if piece.has_fallback:
+            return piece.fallback
+        raise
+
+
+def _root(reference: Reference, scope: Scope) -> Any:
+    if reference.kind == "input":
+        return scope.input
+    if reference.kind == "outcome":
+        return scope.outcome(reference.name)
+    return scope.ending if reference.is_about_end else scope.execution
+
+
+def _look_up_output(reference: Reference, scope: Scope) -> Any:
+    may_mean_outcome = reference.may_mean_outcome
+    try:
+        output = scope.output(reference.name)
+    except Missing:
+        if may_mean_outcome:
+            return _follow(scope.outcome(reference.name), reference, {})
+        raise
+    try:
+        return _follow(output, reference, scope.aliases(reference.name))
+    except Missing:
+        if may_mean_outcome and not reference.has_fallback:
+            return _follow(scope.outcome(reference.name), reference, {})
         raise
 
 
@@ -320,6 +478,8 @@ def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any
     for depth, key in enumerate(path):
         if isinstance(value, dict):
             if key not in value and depth == 0:
+                if ANY_KEY in aliases:
+                    value = _inner(value, aliases[ANY_KEY], key)
                 key = aliases.get(key, key)  # noqa: PLW2901 -- the alias is the key from here on
             if key in value:
                 value = opened(value[key]) if depth + 1 < len(path) else value[key]
@@ -330,6 +490,12 @@ def _follow(value: Any, reference: Reference, aliases: Mapping[str, str]) -> Any
         hint = _describe_parent(reference, path[:depth], key, value)
         raise Missing(f"{reference.text}: {hint}")
     return value
+
+
+def _inner(value: dict[str, Any], name: str, key: str) -> dict[str, Any]:
+    """The object under `name`, if that has the key; else the value itself."""
+    inner = opened(value.get(name))
+    return inner if isinstance(inner, dict) and key in inner else value
 
 
 def _describe_parent(reference: Reference, path: tuple[str, ...], key: str, value: Any) -> str:
@@ -375,7 +541,7 @@ def render(pieces: Text, scope: Scope, room: Room | None = None) -> Any:
 
     A single reference keeps its type; inside text, strings go in as they are and the rest as JSON.
     """
-    if len(pieces) == 1 and isinstance(pieces[0], Reference):
+    if len(pieces) == 1 and not isinstance(pieces[0], str):
         value = look_up(pieces[0], scope)
         if room is not None:
             room.take(value)
@@ -408,6 +574,9 @@ IN_COMPUTED_NODE = SecretRule(
     "secret_not_allowed",
     "this handler computes with its config, or gives it as its output, which is kept and shown",
 )
+
+
+IN_KEY = SecretRule("secret_not_allowed", "keys are shown")
 
 
 def check_references(

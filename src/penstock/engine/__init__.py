@@ -26,9 +26,10 @@ The way of an event:
 
 - `handling`: `handle`: calls the event's function, then follows every consequence.
 - `event_handlers`: the registry of these functions, filled by `@on`.
-- `on_execution`: it began, it goes on, it broke, it gained nodes.
+- `on_execution`: it began, it goes on, it broke.
 - `on_task`: what workers report, and what became of tasks whose worker can't.
 - `on_control`: cancel, pause, resume.
+- `on_signal`: a signal was received.
 - `on_timer`: a deadline has come.
 
 What follows from it:
@@ -36,14 +37,26 @@ What follows from it:
 - `transitions`: the only writers of a state.
 - `readiness`: trigger rules, and the counts of settled dependencies.
 - `settling`: a node completes or is skipped, and its children count it.
+- `outcomes`: how nodes and the execution have ended, for templates and conditions.
+- `catching`: nodes that handle the failures of others.
 - `failing`: a node fails: its next attempt or its end, and what that means for the execution.
 - `failures`: what is kept of failed attempts and their logs.
 - `losses`: what a task that is lost with its worker costs its node.
 - `retry`: the delay before the next attempt.
 - `starting`: condition and config of a node that may start, then its task.
+- `mailbox`: signals that were received, and the nodes that wait for one.
+- `waiting`: nodes that wait for a time or for a signal, and how that ends.
 - `preparing`: what starting a node takes, where that is too much for the owner's loop.
-- `data`: data nodes: `input`, `output`, `decision`.
+- `data`: data nodes: `input`, `output`, `decision`, `terminate`.
+- `terminating`: what a `terminate` node does to the execution.
 - `reused_outputs`: nodes that an earlier execution of a chain of retries has completed.
 - `deadlines`: retries, backstops and timeouts, as one heap and one stored timer.
-- `ending`: an execution is cancelled, times out, or ends with its last node.
+- `regions`: a map or a loop begins, opens its items, and ends with the last of them.
+- `loops`: the rounds of a loop: its condition, its pauses, what is carried on.
+- `items`: what is known in memory of a region and of its open items.
+- `identities`: what an item is recognised by, wherever it stands in the list.
+- `outputs`: where a node's references look.
+- `deciding`: conditions: at once where that is cheap, else in the sandbox.
+- `stopping`: failing fast, in an execution or in one item.
+- `ending`: an execution ends early, after its clean-up, or with its last node.
 """

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from penstock.definition.config import SecretText
-from penstock.engine.events import AddedNode, TaskError, Value
+from penstock.engine.events import SignalReceived, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 
 # gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't
@@ -26,6 +26,32 @@ class AttemptFailure(msgspec.Struct, array_like=True, gc=False):
     at: float
     error: TaskError
     worker_id: str | None = None
+
+
+class More(msgspec.Struct, array_like=True, gc=False):
+    """What is recorded beside the fields that every node has."""
+
+    size: int = 0
+    opened: int = 0
+    child: str | None = None
+    signal: int | None = None
+    """The number of the signal that the node has taken."""
+    key: str | None = None
+    """The correlation that the node waits for."""
+    cost: float = 0.0
+    units: int = 0
+    due_kind: str | None = None
+    """What `due_at` of a WAITING node is: a `deadlines.Kind`."""
+    config: bytes | None = None
+    """The config of a WAITING node, filled in, as JSON."""
+    signals: tuple[int, ...] = ()
+    """Numbers of the signals that a node which waits for several has taken."""
+    kind: str | None = None
+    """The handler of a node that waits."""
+    timed_out: bool = False
+    """The time of a map or a loop is up: it fails when its open items have ended."""
+    item_opened_at: float | None = None
+    """Of a node in an item with a time limit: when the item was opened."""
 
 
 class NodeRun(msgspec.Struct, array_like=True, gc=False):
@@ -53,6 +79,24 @@ class NodeRun(msgspec.Struct, array_like=True, gc=False):
     """How many workers have died while they had its task."""
     uncounted: int = 0
     """Attempts that don't count towards `max_attempts`; see `engine.losses`."""
+    more: More | None = None
+
+
+class Ending(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """An execution that ends before its last node: only clean-up nodes still start, or go on."""
+
+    state: ExecutionState
+    """How it ends: CANCELLED; FAILED; COMPLETED, unless a clean-up node fails."""
+    reason: str
+    at: float
+    node_id: str | None = None
+    """The `terminate` node that ended it: its output is the execution's."""
+
+    @property
+    def state_of_pending(self) -> NodeState:
+        """What becomes of nodes that haven't begun."""
+        is_cancel = self.state is ExecutionState.CANCELLED
+        return NodeState.CANCELLED if is_cancel else NodeState.SKIPPED
 
 
 class ExecutionRecord(msgspec.Struct, array_like=True):
@@ -72,7 +116,8 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     error_node_id: str | None = None
     first_execution_id: str = ""
     """The first of a chain of retries: what idempotency keys are made of."""
-    added: list[AddedNode] = []
+    added: tuple[Any, ...] = ()
+    """Nodes that older versions could add; never written, and ignored."""
     paused_at: float | None = None
     labels: dict[str, Any] = {}
     overrides: dict[str, dict[str, Any]] = {}
@@ -86,7 +131,7 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     their outputs.
     """
     retry_of: str | None = None
-    idempotency: list[str] = []
+    idempotency: tuple[str, ...] = ()
     """Scope, idempotency key and hash of the request that made it; empty without a key.
 
     Set where hot and cold are two stores, so that the cold store's row can be written again from
@@ -94,6 +139,10 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     """
     lenient_config: bool = False
     """Keys of a config that its built-in handler doesn't know are a warning, not an error."""
+    ending: Ending | None = None
+    """Set when something ends it early and leaves nodes for clean-up, or when a node ended it."""
+    started_by: str = ""
+    """The id of the API key that started it."""
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):
@@ -136,6 +185,10 @@ class Task(msgspec.Struct, array_like=True, gc=False):
     lenient_config: bool = False
     is_last: bool = False
     """No other attempt follows if this one fails."""
+    item: bytes | None = None
+    """Of a node in a map: the item, as JSON; in a loop, what the last round carried on."""
+    index: int | None = None
+    """Of a node in a map: the item's index; in a loop, the number of the round."""
 
 
 class DeadLetter(msgspec.Struct, array_like=True):
@@ -168,6 +221,10 @@ class Commands(msgspec.Struct):
     logs: list[tuple[str, int, str]] = []
     failures: list[tuple[str, AttemptFailure]] = []
     """Attempts that failed, by node."""
+    signals: list[SignalReceived] = []
+    """Signals that were received."""
+    dropped: list[str] = []
+    """Addresses whose outputs aren't kept any longer."""
     dead_letters: list[DeadLetter] = []
     wake_at: float | None = None
     """When the stored timer has to fire; only meaningful if `timer_changed`."""

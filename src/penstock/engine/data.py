@@ -1,4 +1,4 @@
-"""Data nodes: `input`, `output`, `decision`.
+"""Data nodes: `input`, `output`, `decision`, `terminate`.
 
 Pure functions of recorded values, evaluated in the decision itself.
 """
@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 import msgspec
 
+from penstock.definition.handler_configs import END_STATES
+from penstock.definition.model import TERMINATE
 from penstock.definition.template import Missing
 
 
@@ -46,7 +48,28 @@ def evaluate(handler: str, config: dict[str, Any], scope: Recorded, parents: lis
         undecoded = {node_id: msgspec.Raw(output) for node_id, output in outputs.items()}
         return msgspec.json.encode(undecoded)
 
+    if handler == TERMINATE:
+        return msgspec.json.encode(_termination(config))
+
     return msgspec.json.encode({"result": decide(config)})
+
+
+class Termination(msgspec.Struct, omit_defaults=True):
+    """What a `terminate` node decides, as JSON in the place of its output."""
+
+    state: str
+    output: Any = msgspec.UNSET
+    message: str | None = None
+
+
+def _termination(config: dict[str, Any]) -> Termination:
+    state = config.get("state")
+    message = config.get("message")
+    if state not in END_STATES:
+        raise Missing(f'"state" is {_excerpt(state)}; it must be {" or ".join(END_STATES)}')
+    if message is not None and not isinstance(message, str):
+        raise Missing(f'"message" is {_excerpt(message)}; it must be text')
+    return Termination(state, config.get("output", msgspec.UNSET), message)
 
 
 def decide(config: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Deadlines of an execution: retries, backstops of attempts, queue and execution timeouts.
+"""Deadlines of an execution: retries, backstops, and timeouts of queues, execution and clean-up.
 
 They are kept in a heap in memory, made again from the records by a load. The store keeps one timer
 per execution, for the earliest; `on_timer` says what happens when it fires.
@@ -7,25 +7,36 @@ per execution, for the earliest; `on_timer` says what happens when it fires.
 from __future__ import annotations
 
 from heapq import heappush
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from penstock.engine.commands import NodeRun
 
 if TYPE_CHECKING:
     from penstock.engine.state import Execution
 
-Kind = Literal["retry", "attempt", "queue", "execution"]
+Kind = Literal[
+    "retry",
+    "attempt",
+    "queue",
+    "execution",
+    "cleanup",
+    "region",
+    "item",
+    "round",
+    "wait",
+    "limit",
+]
 Deadline = tuple[float, int, int, Kind]
 """When, the number of the node, which attempt of it, what for."""
 
 NO_NODE = -1
-"""Stands for a node in the deadline of the whole execution."""
+"""Stands for a node in the deadlines of the whole execution and of its clean-up."""
 BACKSTOP_SECONDS = 10.0
 """The worker stops an attempt at its timeout; this much later the owner does, if it must."""
 
 
 def arm(execution: Execution, due_at: float, run: NodeRun, kind: Kind) -> None:
-    heappush(execution.deadlines, (due_at, execution.numbers[run.node_id], run.attempt, kind))
+    heappush(execution.deadlines, (due_at, execution.number_of(run.node_id), run.attempt, kind))
 
 
 def arm_backstop(execution: Execution, run: NodeRun) -> None:
@@ -40,7 +51,24 @@ def arm_queue(execution: Execution, run: NodeRun) -> None:
         arm(execution, (run.queued_at or 0.0) + seconds, run, "queue")
 
 
+def arm_region(execution: Execution, run: NodeRun) -> None:
+    """The deadline of a map or a loop as a whole."""
+    seconds = execution.node_of(run).timeout_seconds
+    if seconds:
+        arm(execution, (run.started_at or 0.0) + seconds, run, "region")
+
+
+def arm_waiting(execution: Execution, run: NodeRun) -> None:
+    if run.due_at is not None and run.more is not None and run.more.due_kind is not None:
+        arm(execution, run.due_at, run, cast("Kind", run.more.due_kind))
+
+
 def arm_execution(execution: Execution) -> None:
+    ending = execution.record.ending
+    if ending is not None:
+        due_at = ending.at + execution.plan.cleanup_timeout_seconds
+        heappush(execution.deadlines, (due_at, NO_NODE, 0, "cleanup"))
+        return
     timeout_seconds = execution.plan.timeout_seconds
     if timeout_seconds is None:
         return
@@ -54,6 +82,20 @@ def wake(execution: Execution, at: float) -> None:
         execution.wake_at = at
         execution.commands.timer_changed = True
         execution.commands.wake_at = at
+
+
+def due(execution: Execution, now: float) -> list[Deadline]:
+    """Deadlines that are due, in no order. The heap isn't changed."""
+    deadlines = execution.deadlines
+    due_now: list[Deadline] = []
+    places = [0]
+    while places:
+        place = places.pop()
+        # below a deadline in the heap are only later ones
+        if place < len(deadlines) and deadlines[place][0] <= now:
+            due_now.append(deadlines[place])
+            places += (2 * place + 1, 2 * place + 2)
+    return due_now
 
 
 def continue_later(execution: Execution) -> None:

@@ -31,6 +31,8 @@ class TaskError(msgspec.Struct, frozen=True, gc=False):
     type: str | None = None
     detail: Any = None
     traceback: str | None = None
+    bases: tuple[str, ...] = ()
+    """Names of the classes above the exception's own: what `retry.on` and `catches` may name."""
 
 
 class Event(msgspec.Struct, array_like=True, tag=True, gc=False):
@@ -95,6 +97,18 @@ class ResumeRequested(Event):
     pass
 
 
+class SignalReceived(Event):
+    """Somebody sent a signal. The cold store has it, under this number."""
+
+    number: int
+    name: str
+    payload: bytes
+    """JSON text."""
+    correlation: str | None = None
+    sender: str = ""
+    at: float = 0.0
+
+
 class Continued(Event):
     """There were more ready nodes than one commit takes, or an output had to be fetched first."""
 
@@ -103,18 +117,6 @@ class ExecutionBroke(Event):
     """The core raised while it handled this execution; `message` is for the user."""
 
     message: str
-
-
-class AddedNode(msgspec.Struct, array_like=True):
-    """A node that an execution gains while it runs, made like the plan's node `like`."""
-
-    node_id: str
-    like: str
-    dependencies: tuple[str, ...] = ()
-
-
-class NodesAdded(Event):
-    nodes: tuple[AddedNode, ...] = ()
 
 
 AnyEvent = (
@@ -128,7 +130,7 @@ AnyEvent = (
     | CancelRequested
     | PauseRequested
     | ResumeRequested
+    | SignalReceived
     | Continued
     | ExecutionBroke
-    | NodesAdded
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine.ending import finish, stop_everything
+from penstock.engine.ending import end_early
 from penstock.engine.event_handlers import on
 from penstock.engine.events import CancelRequested, PauseRequested, ResumeRequested
-from penstock.engine.on_timer import resume_deadlines
-from penstock.engine.states import ExecutionState, NodeState
+from penstock.engine.on_timer import resume
+from penstock.engine.states import ExecutionState
 from penstock.engine.transitions import move_execution
 
 if TYPE_CHECKING:
@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
 @on(CancelRequested)
 def cancel_requested(execution: Execution, event: CancelRequested) -> None:
-    stop_everything(execution, event.reason, pending=NodeState.CANCELLED)
-    finish(execution, ExecutionState.CANCELLED, event.reason)
+    """End the execution, after its clean-up. It comes again until the execution has ended."""
+    if execution.record.ending is not None:
+        return
+    end_early(execution, ExecutionState.CANCELLED, event.reason)
+    resume(execution)
 
 
 @on(PauseRequested)
 def pause_requested(execution: Execution, _event: PauseRequested) -> None:
-    if execution.record.state != ExecutionState.RUNNING:
+    """Pause the execution; its clean-up can't be paused, as its time limit goes on."""
+    if execution.record.state != ExecutionState.RUNNING or execution.record.ending is not None:
         return
     execution.record.paused_at = execution.now
     move_execution(execution, ExecutionState.PAUSED)
@@ -32,8 +36,4 @@ def pause_requested(execution: Execution, _event: PauseRequested) -> None:
 
 @on(ResumeRequested)
 def resume_requested(execution: Execution, _event: ResumeRequested) -> None:
-    if execution.record.state != ExecutionState.PAUSED:
-        return
-    move_execution(execution, ExecutionState.RUNNING)
-    execution.commands.paused = False
-    resume_deadlines(execution, execution.record.paused_at or execution.now)
+    resume(execution)

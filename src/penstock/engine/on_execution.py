@@ -1,4 +1,4 @@
-"""Events of the execution itself: it began, it goes on, it broke, it gained nodes."""
+"""Events of the execution itself: it began, it goes on, it broke."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from penstock.engine.events import (
     Continued,
     ExecutionBroke,
     ExecutionStarted,
-    NodesAdded,
     TaskError,
 )
 from penstock.engine.reasons import ErrorCategory, Reason
-from penstock.engine.state import append_nodes
 from penstock.engine.states import ExecutionState
 from penstock.engine.transitions import move_execution
 
@@ -33,7 +31,6 @@ def execution_started(execution: Execution, _event: ExecutionStarted) -> None:
     for number in execution.plan.roots:
         execution.readied.add(number)
         execution.ready.append(number)
-    execution.considered.extend(range(len(execution.plan.nodes), len(execution.nodes)))
 
 
 @on(Continued)
@@ -46,14 +43,3 @@ def execution_broke(execution: Execution, event: ExecutionBroke) -> None:
     set_execution_error(execution, TaskError(ErrorCategory.INTERNAL_ERROR, event.message))
     stop_everything(execution, Reason.INTERNAL_ERROR)
     finish(execution, ExecutionState.FAILED)
-
-
-@on(NodesAdded)
-def nodes_added(execution: Execution, event: NodesAdded) -> None:
-    unknown = {node.node_id: node for node in event.nodes if node.node_id not in execution.numbers}
-    added = list(unknown.values())
-    execution.record.added = [*execution.record.added, *added]
-    execution.commands.record = execution.record
-    numbers = append_nodes(execution, added)
-    if execution.record.state != ExecutionState.PENDING:
-        execution.considered.extend(numbers)

@@ -58,7 +58,7 @@ def task_succeeded(execution: Execution, event: TaskSucceeded) -> None:
         _mark_running(execution, run, event.started_at, event.worker_id)
     if event.logs:
         failures.record_logs(execution, run, event.logs, is_last=True)
-    complete(execution, execution.numbers[event.node_id], run, event.output)
+    complete(execution, execution.number_of(event.node_id), run, event.output)
 
 
 @on(TaskFailed)
@@ -69,7 +69,7 @@ def task_failed(execution: Execution, event: TaskFailed) -> None:
     if run.state is QUEUED and event.worker_id:
         _mark_running(execution, run, event.started_at, event.worker_id)
     if event.logs:
-        is_last = is_last_attempt(execution, run, retryable=event.retryable)
+        is_last = is_last_attempt(execution, run, event.error, retryable=event.retryable)
         failures.record_logs(execution, run, event.logs, is_last=is_last)
     attempt_failed(
         execution, run, event.error, retryable=event.retryable, retry_after=event.retry_after
@@ -95,7 +95,7 @@ def task_returned(execution: Execution, event: TaskReturned) -> None:
     execution.returned.add(key)
     run.reason = Reason.RETURNED
     execution.commands.nodes[run.node_id] = run
-    execution.ready.append(execution.numbers[event.node_id])
+    execution.ready.append(execution.number_of(event.node_id))
 
 
 def _mark_running(execution: Execution, run: NodeRun, started_at: float, worker_id: str) -> None:

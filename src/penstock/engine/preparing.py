@@ -23,6 +23,8 @@ from penstock.engine.events import TaskError, Value
 FUNCTION = "penstock.engine.preparing:run"
 INPUT = ""
 """The name that no node has: the execution's input."""
+EXECUTION = ""
+"""Among states, the execution's."""
 
 
 class Preparation(msgspec.Struct):
@@ -39,7 +41,15 @@ class Preparation(msgspec.Struct):
     missing: dict[str, str]
     """By node without an output, why it has none."""
     values: dict[str, bytes]
-    """Undecoded outputs by node, and the input."""
+    """Undecoded outputs by node, and the input; inside of an item by `keys`."""
+    outcomes: dict[str, dict[str, Any]] = {}
+    """By node that it asks about, how that has ended."""
+    ending: dict[str, Any] = {}
+    """How the execution ends, as far as is known."""
+    states: dict[str, str] = {}
+    """The states in these."""
+    keys: dict[str, str] = {}
+    """Inside of an item: what each name stands for. In another item it stands for another value."""
 
     @property
     def category(self) -> str:
@@ -56,6 +66,8 @@ class Prepared(msgspec.Struct, array_like=True):
     error: TaskError | None = None
     missing: tuple[str, ...] = ()
     """Nodes that had no output then: if one has since, this is out of date."""
+    states: dict[str, str] = {}
+    """The states that it asked for then: if one has changed, this is out of date too."""
 
 
 class _Batch(msgspec.Struct):
@@ -92,6 +104,7 @@ def run(parts: Sequence[bytes]) -> Iterator[bytes]:
     for preparation in batch.preparations:
         prepared = prepare(preparation, _Values(preparation, values, decoded), converted)
         prepared.missing = tuple(preparation.missing)
+        prepared.states = preparation.states
         yield msgspec.msgpack.encode(prepared)
 
 
@@ -111,7 +124,9 @@ def _convert_shared(
 
 
 def _can_share(preparation: Preparation, condition: Condition) -> bool:
-    return not condition.templates and not preparation.missing
+    if condition.templates or condition.outcomes or condition.either:
+        return False
+    return not (preparation.missing or preparation.keys)
 
 
 def prepare(preparation: Preparation, scope: _Values, converted: Converted) -> Prepared:
@@ -172,15 +187,23 @@ class _Values:
     def output(self, node_id: str) -> Any:
         if node_id in self._preparation.missing:
             raise Missing(self._preparation.missing[node_id])
-        if node_id not in self._decoded:
-            self._decoded[node_id] = opened(self._values[node_id])
-        return self._decoded[node_id]
+        key = self._preparation.keys.get(node_id, node_id)
+        if key not in self._decoded:
+            self._decoded[key] = opened(self._values[key])
+        return self._decoded[key]
 
     def raw(self, node_id: str) -> bytes:
-        return bytes(self._values[node_id])
+        return bytes(self._values[self._preparation.keys.get(node_id, node_id)])
 
     def aliases(self, node_id: str) -> Mapping[str, str]:
         return self._preparation.aliases.get(node_id, {})
+
+    def outcome(self, node_id: str) -> Mapping[str, Any]:
+        return self._preparation.outcomes[node_id]
+
+    @property
+    def ending(self) -> Mapping[str, Any]:
+        return self._preparation.ending
 
     @property
     def input(self) -> Any:

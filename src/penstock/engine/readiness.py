@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from penstock.definition.model import TriggerRule
-from penstock.definition.plan import Plan, PlanNode
+from penstock.definition.plan import CLEANUP_RULES, Body, Plan, PlanNode
 from penstock.engine.commands import NodeRun
 from penstock.engine.reasons import Reason
 from penstock.engine.states import NodeState
@@ -31,8 +31,15 @@ class Verdict(Enum):
     """Something before it failed: counts as a failure for what comes after."""
 
 
-CLEANUP_RULES: frozenset[TriggerRule] = frozenset({"all_done", "one_failed"})
-"""Nodes with these rules still run when an execution is failing fast."""
+def is_cleanup(node: PlanNode) -> bool:
+    """Whether the node cleans up or notifies: one without dependencies starts at once anyway."""
+    return node.rule in CLEANUP_RULES and bool(node.dependencies)
+
+
+EARLY_RULES: frozenset[TriggerRule] = frozenset({"one_success", "caught"})
+"""Nodes with these rules may start although no parent has settled as a failure, and some haven't
+settled.
+"""
 
 _WAIT = Verdict.WAIT
 _START = Verdict.START
@@ -81,12 +88,14 @@ def _one_failed(unsettled: int, _successes: int, failures: int) -> Verdict:
     return _WAIT if unsettled else _SKIP
 
 
+# what a node with `catches` comes to is in `catching`, which knows whose failure it is
 _RULES = {
     "all_success": _all_success,
     "none_failed": _none_failed,
     "all_done": _all_done,
     "one_success": _one_success,
     "one_failed": _one_failed,
+    "caught": _one_failed,
 }
 
 
@@ -102,25 +111,22 @@ def outcome_of(node: PlanNode, run: NodeRun) -> Outcome:
 class Tally:
     """For each node, how many of its dependencies are unsettled, succeeded and failed."""
 
-    __slots__ = ("_added_children", "failures", "successes", "unsettled")
+    __slots__ = ("failures", "successes", "unsettled")
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan | Body) -> None:
         size = len(plan.nodes)
         self.unsettled = plan.dependency_counts.copy()
         self.successes = [0] * size
         self.failures = [0] * size
-        self._added_children: dict[int, list[int]] = {}
 
     def settle(
-        self, node: PlanNode, number: int, outcome: Outcome, nodes: Sequence[PlanNode] | None = None
+        self, node: PlanNode, outcome: Outcome, nodes: Sequence[PlanNode] | None = None
     ) -> Iterable[int]:
         """Count a settled node for its children; returns those that may now be decided.
 
         Without `nodes`, returns all children.
         """
         children = node.children
-        if self._added_children:
-            children = (*children, *self._added_children.get(number, ()))
         unsettled = self.unsettled
         counted = self.successes if outcome is Outcome.SUCCESS else self.failures
         increment = outcome is not Outcome.SKIP
@@ -130,25 +136,8 @@ class Tally:
         if nodes is None or outcome is Outcome.FAILURE:
             return children
         return [
-            child
-            for child in children
-            if not unsettled[child] or nodes[child].rule == "one_success"
+            child for child in children if not unsettled[child] or nodes[child].rule in EARLY_RULES
         ]
-
-    def count(self, child: int, outcome: Outcome) -> None:
-        self.unsettled[child] -= 1
-        if outcome is Outcome.SUCCESS:
-            self.successes[child] += 1
-        elif outcome is Outcome.FAILURE:
-            self.failures[child] += 1
-
-    def append(self, number: int, parents: Sequence[int]) -> None:
-        """Room for a node that the execution gained."""
-        self.unsettled.append(len(parents))
-        self.successes.append(0)
-        self.failures.append(0)
-        for parent in parents:
-            self._added_children.setdefault(parent, []).append(number)
 
     def verdict(self, node: PlanNode, number: int) -> Verdict:
         unsettled = self.unsettled[number]

@@ -18,6 +18,8 @@ class Reason(StrEnum):
     UPSTREAM_FAILED = "upstream_failed"
     EXECUTION_FAILED = "execution_failed"
     EXECUTION_TIMEOUT = "execution_timeout"
+    TERMINATED = "terminated"
+    CLEANUP_TIMEOUT = "cleanup_timeout"
     CANCELLED = "cancelled"
     REUSED = "kept"
     """The output is an earlier execution's. The value is public, so it keeps its old name."""
@@ -28,6 +30,7 @@ class Reason(StrEnum):
     NO_WORKER = "no_worker"
     NO_HANDLER = "no_handler"
     INTERNAL_ERROR = "internal_error"
+    ITEM_TIMEOUT = "item_timeout"
 
 
 class ErrorCategory(StrEnum):
@@ -38,19 +41,23 @@ class ErrorCategory(StrEnum):
     CONDITION = "condition"
     CONFIG = "config"
     DEPENDENCY = "dependency"
+    EXPIRED = "expired"
     EXPRESSION = "expression"
     HANDLER = "handler"
     HTTP = "http"
     INTERNAL_ERROR = "internal_error"
     INTERRUPTED = "interrupted"
+    ITEMS = "items"
     LLM = "llm"
     LOST = "lost"
     MOCK = "mock"
     NO_HANDLER = "no_handler"
     NOT_JSON = "not_json"
     QUEUE_TIMEOUT = "queue_timeout"
+    REJECTED = "rejected"
     SCHEMA = "schema"
     SECRET = "secret"  # noqa: S105 -- a category
+    TERMINATED = "terminated"
     TIMEOUT = "timeout"
     TOO_LARGE = "too_large"
     UNKNOWN_HANDLER = "unknown_handler"
@@ -62,6 +69,8 @@ REASON_TEXTS: dict[str, str] = {
     Reason.UPSTREAM_FAILED: "a node before it failed",
     Reason.EXECUTION_FAILED: "the execution failed",
     Reason.EXECUTION_TIMEOUT: "the execution ran out of time",
+    Reason.TERMINATED: "a terminate node ended the execution",
+    Reason.CLEANUP_TIMEOUT: "the clean-up ran out of time",
     Reason.CANCELLED: "cancelled",
     Reason.REUSED: "output reused from an earlier execution",
     Reason.RETURNED: "handed back by its worker, and queued again",
@@ -69,6 +78,7 @@ REASON_TEXTS: dict[str, str] = {
     Reason.NO_WORKER: "no live worker serves its queue",
     Reason.NO_HANDLER: "no live worker of its queue has its handler",
     Reason.INTERNAL_ERROR: "Penstock itself failed",
+    Reason.ITEM_TIMEOUT: "the item ran out of time",
 }
 """Reasons in words, to be put behind a state: "SKIPPED, condition is false"."""
 
@@ -93,6 +103,9 @@ HINTS: dict[str, str] = {
     ErrorCategory.INTERRUPTED: (
         "The worker was stopped before the handler was done. Increase "
         "PENSTOCK_SHUTDOWN_GRACE_SECONDS."
+    ),
+    ErrorCategory.ITEMS: (
+        "Look at the items: penstock show ID --under NODE. A retry runs only those that failed."
     ),
     ErrorCategory.LLM: (
         "Check the provider's settings (PENSTOCK_LLM_…). --mock runs the workflow without one."

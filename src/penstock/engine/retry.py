@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt.
+"""Which failures are retried, and how long to wait before the next attempt.
 
 The jitter is seeded, so that a decision made again is the same one.
 """
@@ -7,7 +7,25 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from penstock.definition.error_patterns import matches, matches_status
 from penstock.definition.model import Retry
+from penstock.engine.events import TaskError
+from penstock.engine.reasons import ErrorCategory
+
+LOSSES = (ErrorCategory.LOST, ErrorCategory.INTERRUPTED)
+"""Of the worker, not of the node: `on` doesn't speak of them, only `not_on` may."""
+
+
+def is_retried(retry: Retry, error: TaskError, *, retryable: bool) -> bool:
+    """Whether an attempt that failed so may be followed by another.
+
+    `retryable` is what the handler says. A status that is named in `on` is retried even if not.
+    """
+    if matches(retry.not_on, error):
+        return False
+    if not retryable:
+        return matches_status(retry.on, error)
+    return not retry.on or error.category in LOSSES or matches(retry.on, error)
 
 
 def delay_seconds(

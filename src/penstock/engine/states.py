@@ -9,12 +9,17 @@ can't revive what has ended. Terminal states have no row to go to.
        |        RETRYING <----+          CANCELLED from anything that hasn't ended
        +--> SKIPPED, COMPLETED | FAILED (data nodes, reused nodes, conditions, configs), WAITING
 
+A node that waits for its next attempt fails if it is an item whose time is up: RETRYING → FAILED.
+A map or a loop is WAITING while its items or rounds run: then COMPLETED | FAILED | CANCELLED.
+
 How an execution ends, and what its `error` is then:
 
     COMPLETED   no node failed, or only optional ones    none
     FAILED      every node has ended, one has failed     the first failure, with its node
     FAILED      out of time, or broken                   the time-out or what broke, without a node
     CANCELLED   cancelled before one of the above        the first failure until then, if any
+    COMPLETED   a `terminate` node said so               none
+    FAILED      a `terminate` node said so               its message, with its node
 
 A cancel wins over a failure that has not ended the execution yet (`continue`, or clean-up that
 still runs): the execution did not get to its own end. The failure stays visible in `error` and on
@@ -58,7 +63,7 @@ NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
     ),
     _N.QUEUED: frozenset({_N.RUNNING, _N.RETRYING, _N.FAILED, _N.CANCELLED}),
     _N.RUNNING: frozenset({_N.COMPLETED, _N.FAILED, _N.RETRYING, _N.CANCELLED}),
-    _N.RETRYING: frozenset({_N.QUEUED, _N.CANCELLED}),
+    _N.RETRYING: frozenset({_N.QUEUED, _N.FAILED, _N.CANCELLED}),
     _N.WAITING: frozenset({_N.COMPLETED, _N.FAILED, _N.CANCELLED}),
     _N.COMPLETED: frozenset(),
     _N.FAILED: frozenset(),

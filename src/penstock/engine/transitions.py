@@ -48,7 +48,37 @@ def move_node(
     run.reason = reason
     if state in NODE_ENDS:
         run.finished_at = when
+        if execution.items:
+            _count_end(execution, run.node_id)
+        else:
+            execution.unfinished_nodes -= 1
+
+
+def move_item(
+    execution: Execution, run: NodeRun, state: NodeState, reason: str | None = None
+) -> None:
+    """Change the state of an item itself, which is no node: nothing counts it."""
+    check_node(run.node_id, run.state, state)
+    execution.last_seq += 1
+    line = Transition(
+        execution.last_seq, execution.now, run.node_id, run.state, state, run.attempt, reason
+    )
+    execution.commands.history.append(line)
+    execution.commands.nodes[run.node_id] = run
+    run.state = state
+    run.reason = reason
+    run.finished_at = execution.now
+
+
+def _count_end(execution: Execution, node_id: str) -> None:
+    """Count a node's end for the item that it is in, or for the execution."""
+    if node_id in execution.numbers:
         execution.unfinished_nodes -= 1
+        return
+    item = execution.items[execution.item_numbers[node_id]]
+    item.unfinished -= 1
+    if not item.unfinished:
+        execution.ended_items.append(item)
 
 
 def move_execution(execution: Execution, state: ExecutionState, reason: str | None = None) -> None:

@@ -41,16 +41,22 @@ class Committer:
         lease: Lease,
         landed: Callable[[CommitPlan, list[Commands]], None],
         on_rejected: Callable[[str, Exception], Awaitable[Commands | None]],
+        *,
+        is_tiered: bool = True,
     ) -> None:
         self._hot = hot
         self._lease = lease
         self._landed = landed
         self._on_rejected = on_rejected
+        self._is_tiered = is_tiered
         self._under_way: UnderWay | None = None
 
     @property
     def is_busy(self) -> bool:
         return self._under_way is not None
+
+    def _plan(self, changes: list[Commands], after: int) -> CommitPlan:
+        return plan_commit(self._lease, after, changes, has_outbox=self._is_tiered)
 
     async def begin(self, changes: list[Commands], after: int) -> None:
         """Begin a commit: it is on its way when this returns.
@@ -58,7 +64,7 @@ class Committer:
         `wait_landed` waits for it, and must have waited for the one before.
         """
         try:
-            plan = plan_commit(self._lease, after, changes)
+            plan = self._plan(changes, after)
         except Exception as error:  # noqa: BLE001 -- something in it can't be written down
             await self._divide(changes, after, error)
             return
@@ -74,7 +80,7 @@ class Committer:
         one fails.
         """
         try:
-            plan = plan_commit(self._lease, after, changes)
+            plan = self._plan(changes, after)
             await self._hot.commit(plan)
         except TRANSIENT:
             raise

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from penstock.definition.plan import Plan
 from penstock.engine import reused_outputs
 from penstock.engine.commands import ExecutionRecord
+from penstock.engine.events import SignalReceived
 from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, NotFound, StoreError, StoreUnavailable
@@ -32,6 +34,14 @@ class PlanMissing(StoreError):
     """
 
 
+class ColdStoreAway(StoreError):
+    """The cold store is away, and has what an execution in the hot store needs to go on.
+
+    That is its plan, or outputs that a retry reuses. All others go on.
+    """
+
+
+Answer = TypeVar("Answer")
 Loaded = tuple[dict[str, Execution], dict[str, Exception]]
 
 
@@ -51,9 +61,10 @@ class Loader:
 
         One that is to begin and whose plan takes long has `Compiling` for its error.
         """
+        failed: dict[str, Exception] = {}
         try:
             stored = await self._hot.load(execution_ids)
-            intents = await self._intents(execution_ids, stored, starts)
+            intents = await self._intents(execution_ids, stored, starts, failed)
         except (Fenced, StoreUnavailable):
             raise
         except Exception as error:  # noqa: BLE001 -- one of them can't be read
@@ -61,14 +72,29 @@ class Loader:
                 return {}, dict.fromkeys(execution_ids, error)
             return await self._load_one_by_one(execution_ids, starts)
 
+        remaining = [execution_id for execution_id in execution_ids if execution_id not in failed]
+        loaded = await self._executions(remaining, stored, intents, failed)
+        return loaded, failed
+
+    async def _executions(
+        self,
+        execution_ids: Collection[str],
+        stored: Mapping[str, Stored],
+        intents: Mapping[str, Intent],
+        failed: dict[str, Exception],
+    ) -> dict[str, Execution]:
+        """Executions that go on; what goes wrong with others is put in `failed`."""
         loaded: dict[str, Execution] = {}
-        failed: dict[str, Exception] = {}
         for execution_id in execution_ids:
             try:
                 execution = await self._execution(
                     stored.get(execution_id), intents.get(execution_id)
                 )
-            except (Fenced, StoreUnavailable):
+            except StoreUnavailable as error:  # its plan can't be read
+                if not self._topology.is_tiered:
+                    raise
+                self._note_away([execution_id], stored, failed, error)
+            except Fenced:
                 raise
             except Exception as error:  # noqa: BLE001
                 failed[execution_id] = error
@@ -77,7 +103,7 @@ class Loader:
                     loaded[execution_id] = execution
                     if len(execution.runs) > LARGE_NODES:
                         await asyncio.sleep(0)  # the lease has to be renewed meanwhile
-        return loaded, failed
+        return loaded
 
     async def _load_one_by_one(
         self, execution_ids: Collection[str], starts: Collection[str]
@@ -99,9 +125,13 @@ class Loader:
         return None if intent is None else Stored(intent.record, {}, {}, 0, [], [])
 
     async def _intents(
-        self, execution_ids: Collection[str], stored: Mapping[str, Stored], starts: Collection[str]
+        self,
+        execution_ids: Collection[str],
+        stored: Mapping[str, Stored],
+        starts: Collection[str],
+        failed: dict[str, Exception],
     ) -> Mapping[str, Intent]:
-        """Intents of executions that need one.
+        """Intents of executions that need one; those that can't go on without are put in `failed`.
 
         An execution that is to start or to be cancelled and isn't in the hot store must be in the
         cold store.
@@ -118,13 +148,11 @@ class Loader:
             return {}
 
         try:
-            intents = await self._ask_for_intents(needed)
+            intents = await self._ask(self._cold.executions.intents(needed))
         except StoreUnavailable as error:
-            if not self._topology.is_tiered or not stored.keys().isdisjoint(needed):
+            if not self._topology.is_tiered:
                 raise
-            # what runs goes on without the cold store; what was to begin is found there again by
-            # the reconciler
-            log.warning("%d executions can't begin now: %s", len(needed), error)
+            self._note_away(needed, stored, failed, error)
             return {}
 
         lost = [
@@ -141,18 +169,42 @@ class Loader:
             )
         return intents
 
-    async def _ask_for_intents(self, execution_ids: Collection[str]) -> Mapping[str, Intent]:
-        """Intents from the cold store.
+    def _note_away(
+        self,
+        execution_ids: Collection[str],
+        stored: Mapping[str, Stored],
+        failed: dict[str, Exception],
+        error: StoreUnavailable,
+    ) -> None:
+        """Executions that can't be loaded without the cold store: all others go on."""
+        begun = [execution_id for execution_id in execution_ids if execution_id in stored]
+        for execution_id in begun:
+            failed[execution_id] = ColdStoreAway(str(error))
+        # those are found in the cold store again by the reconciler
+        if len(execution_ids) > len(begun):
+            beginning = len(execution_ids) - len(begun)
+            log.warning("%d executions can't begin now: %s", beginning, error)
+
+    async def signals(self, execution_ids: Collection[str]) -> Mapping[str, list[SignalReceived]]:
+        """The signals that are stored for executions, also those that haven't been received.
+
+        Raises `StoreUnavailable` as `_ask` does.
+        """
+        return await self._ask(self._cold.signals.of(execution_ids))
+
+    async def _ask(self, answer: Coroutine[Any, Any, Answer]) -> Answer:
+        """The answer of the cold store.
 
         Raises `StoreUnavailable` also if the answer takes long, and for a while after that without
         asking.
         """
         now = asyncio.get_running_loop().time()
         if now < self._silent_until:
+            answer.close()
             raise StoreUnavailable(SILENT)
         try:
             async with asyncio.timeout(self._timing.intents_seconds):
-                return await self._cold.executions.intents(execution_ids)
+                return await answer
         except TimeoutError as error:
             self._silent_until = now + self._timing.intents_silent_seconds
             raise StoreUnavailable(SILENT) from error
@@ -167,7 +219,12 @@ class Loader:
                 return None
             plan = await self._plan_of_running(stored.record)
             execution = Execution(
-                plan, stored.record, stored.runs.values(), stored.outputs, stored.last_seq
+                plan,
+                stored.record,
+                stored.runs.values(),
+                stored.outputs,
+                stored.last_seq,
+                stored.signals,
             )
             _set_reused(execution, intent)
             return execution

@@ -21,6 +21,7 @@ from penstock.engine.events import (
     CancelRequested,
     Continued,
     ExecutionStarted,
+    SignalReceived,
     TaskFailed,
     TaskLost,
     TaskReturned,
@@ -30,9 +31,10 @@ from penstock.engine.events import (
 from penstock.engine.state import Execution
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.engine.transitions import fail_from_records
+from penstock.engine.waiting import is_expiring
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
-from penstock.orchestrator.loader import Loader, PlanMissing
+from penstock.orchestrator.loader import ColdStoreAway, Loader, PlanMissing
 from penstock.orchestrator.preparer import Preparer
 from penstock.orchestrator.routing import Routing
 from penstock.orchestrator.timing import OrchestratorTiming
@@ -46,7 +48,11 @@ log = logging.getLogger("penstock.orchestrator")
 
 BATCH_EVENTS = 512
 REST_NODES = 100
-"""Executions with more nodes than this stay: loading them would cost more than it saves."""
+"""Executions with more nodes than this stay while something of them runs.
+
+Loading them would cost more than it saves.
+"""
+WITH_TASKS = frozenset({NodeState.QUEUED, NodeState.RUNNING, NodeState.RETRYING})
 MAY_BE_FIRST = (ExecutionStarted, CancelRequested)
 """Events that an execution may get before anything of it was committed.
 
@@ -111,7 +117,7 @@ class PartitionOwner:
         self._quarantined: dict[str, float] = {}
         """Executions that can't even be failed, and until when they are in quarantine."""
         self._without_plan: set[str] = set()
-        """Quarantined executions that wait until their version is in the cold store again.
+        """Quarantined executions that wait until the cold store has their version, or is back.
 
         Their events were dropped.
         """
@@ -124,7 +130,13 @@ class PartitionOwner:
         """
         self._waits: set[asyncio.Task[None]] = set()
         self._blobs_away_until = 0.0
-        self._committer = Committer(stores.hot, lease, self._landed, self._on_rejected)
+        self._committer = Committer(
+            stores.hot,
+            lease,
+            self._landed,
+            self._on_rejected,
+            is_tiered=stores.topology.is_tiered,
+        )
         self._preparer = Preparer(sandbox, self._wake_up, self._store_config, timing)
         self._weight = 0
         self._deciding = False
@@ -184,7 +196,7 @@ class PartitionOwner:
         large: dict[str, Execution] = {}
         resting: dict[str, Execution] = {}
         for execution_id, execution in self._cache.items():
-            if len(execution.runs) > REST_NODES:
+            if len(execution.runs) > REST_NODES and _has_tasks(execution):
                 large[execution_id] = execution
             else:
                 resting[execution_id] = execution
@@ -234,6 +246,7 @@ class PartitionOwner:
     async def _decide(self, events: list[tuple[int, AnyEvent]]) -> None:
         now = self._hot.now()
         await self._load(events, now)
+        events = await self._with_stored_signals(events, now)
         breath = time.perf_counter()
         for position, event in events:
             if time.perf_counter() - breath > BREATH_SECONDS:
@@ -246,7 +259,7 @@ class PartitionOwner:
             elif execution is not None:
                 self._batch[event.execution_id] = execution
                 try:
-                    if len(execution.nodes) > LARGE_NODES and isinstance(event, MAY_END_ALL):
+                    if isinstance(event, MAY_END_ALL) and execution.node_count() > LARGE_NODES:
                         await self._handle_large(execution, event, now)
                     else:
                         self._handle(execution, event, now)
@@ -260,6 +273,45 @@ class PartitionOwner:
             self._position = position
             if self._weight >= COMMIT_WEIGHT:
                 await self._commit_batch()
+
+    async def _with_stored_signals(
+        self, events: list[tuple[int, AnyEvent]], now: float
+    ) -> list[tuple[int, AnyEvent]]:
+        """The same events, with signals that are stored before the timers that end waits for them.
+
+        A signal or a decision that was stored in time counts, also if its event is behind others in
+        the inbox, or was lost on its way there.
+        """
+        expiring: dict[str, Execution] = {}
+        for _, event in events:
+            execution = self._cache.get(event.execution_id)
+            if isinstance(event, TimerFired) and execution and is_expiring(execution, now):
+                expiring[event.execution_id] = execution
+        if not expiring:
+            return events
+
+        signals: Mapping[str, Sequence[SignalReceived]] = {}
+        is_known = True
+        try:
+            signals = await self._loader.signals(expiring)
+        except StoreUnavailable as error:
+            if not self._topology.is_tiered:
+                raise
+            is_known = False
+            log.warning("%d waits can't end now: %s", len(expiring), error)
+
+        with_signals: list[tuple[int, AnyEvent]] = []
+        for position, event in events:
+            if isinstance(event, TimerFired) and event.execution_id in expiring:
+                if not is_known:
+                    execution = expiring[event.execution_id]
+                    handling.postpone(execution, now + self._timing.cold_away_retry_seconds)
+                    self._batch[event.execution_id] = execution
+                    continue
+                received = signals.get(event.execution_id, ())
+                with_signals += [(position, signal) for signal in received]
+            with_signals.append((position, event))
+        return with_signals
 
     async def _handle_large(self, execution: Execution, event: AnyEvent, now: float) -> None:
         """Handle an event that may end every node of a large execution.
@@ -347,6 +399,10 @@ class PartitionOwner:
                 # the hot store has the only copy of what the execution did: it waits
                 log.error("execution %s can't go on: %s", execution_id, error)
                 self._quarantine(execution_id, now + self._timing.quarantine_seconds)
+                self._without_plan.add(execution_id)
+            elif isinstance(error, ColdStoreAway):
+                log.warning("execution %s can't go on now: %s", execution_id, error)
+                self._quarantine(execution_id, now + self._timing.cold_away_retry_seconds)
                 self._without_plan.add(execution_id)
             else:
                 await self._fail_execution(execution_id, error, now)
@@ -471,9 +527,11 @@ class PartitionOwner:
                     task.queue = queue
 
     async def _spill(self, changes: Iterable[Commands]) -> None:
-        """Put large configs into the blob store, and inputs that are large together."""
+        """Put large outputs and configs into the blob store, and inputs that are large together."""
         inline_max_bytes = self._inline_max_bytes
         for commands in changes:
+            if commands.size > inline_max_bytes:
+                await self._spill_outputs(commands)
             for task in commands.tasks:
                 config = task.config
                 if isinstance(config, bytes) and len(config) > inline_max_bytes:
@@ -486,6 +544,26 @@ class PartitionOwner:
                 if size > inline_max_bytes:
                     blob = await self._put(codec.encode(inputs))
                     task.inputs = inputs if blob is None else [("", blob)]
+
+    async def _spill_outputs(self, commands: Commands) -> None:
+        """Put large outputs into the blob store, that the engine itself has made.
+
+        Those of workers are there already; lists of maps may have 64 MiB.
+        """
+        for node_id, output in list(commands.outputs.items()):
+            if not isinstance(output, bytes) or len(output) <= self._inline_max_bytes:
+                continue
+            blob = await self._put(output)
+            if blob is None:
+                continue
+            commands.outputs[node_id] = blob
+            execution = self._cache.get(commands.execution_id)
+            if execution is not None:
+                execution.outputs[node_id] = blob
+            for task in commands.tasks:
+                task.inputs = [
+                    (name, blob if value is output else value) for name, value in task.inputs
+                ]
 
     async def _store_config(self, config: bytes) -> Value:
         """A config as a blob, if it is large.
@@ -515,6 +593,11 @@ class PartitionOwner:
                 raise
             self._blobs_are_away(asked_at, error)
             return None
+
+
+def _has_tasks(execution: Execution) -> bool:
+    """Whether something of an execution is in a queue, at a worker or about to be tried again."""
+    return any(run.state in WITH_TASKS for run in execution.open_runs())
 
 
 def _hand_out_again(execution: Execution) -> list[AnyEvent]:

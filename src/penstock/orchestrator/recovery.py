@@ -5,6 +5,7 @@
 - Where queued tasks don't outlive the process, each node that was queued is handed out again, with
   the same attempt. A node that was claimed by a worker has lost that attempt, so that a handler
   that kills its process can't do so for ever.
+- A signal that was stored and perhaps never reached the inbox is appended again.
 - A control request (cancel, pause or resume) that was stored and perhaps never handled is appended
   again.
 
@@ -23,6 +24,7 @@ from penstock.engine.events import (
     ExecutionStarted,
     PauseRequested,
     ResumeRequested,
+    SignalReceived,
     TaskLost,
     TaskReturned,
 )
@@ -85,10 +87,27 @@ async def _make_up_starts(
     events += [
         CONTROL_EVENTS[request](execution_id) for execution_id, request in control_requests.items()
     ]
+    signals = await _undelivered_signals(stores, partition, list(lost))
+    events += signals
 
     for first in range(0, len(events), CHUNK):
         await stores.hot.append(events[first : first + CHUNK], own=True)
     return list(lost.values())
+
+
+async def _undelivered_signals(
+    stores: Stores, partition: int, beginning: Sequence[str]
+) -> list[SignalReceived]:
+    """Signals that may not have reached the inbox, or that a hot store has lost again.
+
+    All of those executions whose start was lost: a signal that came before was dropped.
+    """
+    signals = await stores.cold.signals.undelivered(partition)
+    for first in range(0, len(beginning), CHUNK):
+        found = await stores.cold.signals.of(beginning[first : first + CHUNK])
+        for execution_signals in found.values():
+            signals += execution_signals
+    return signals
 
 
 async def _lost(
@@ -149,6 +168,7 @@ async def _make_up(stores: Stores, partition: int) -> int:
     for first in range(0, len(execution_ids), CHUNK):
         chunk = execution_ids[first : first + CHUNK]
         loaded = await stores.hot.load(chunk)
+        signals = await stores.cold.signals.of(chunk)
         events: list[AnyEvent] = []
         for execution_id in chunk:
             stored = loaded.get(execution_id)
@@ -156,6 +176,7 @@ async def _make_up(stores: Stores, partition: int) -> int:
                 events += _hand_out_again(stored, stores.queue, orphans, lost)
             elif control_requests.get(execution_id) != "cancel":
                 events.append(ExecutionStarted(execution_id))
+            events += signals.get(execution_id, ())
             if execution_id in control_requests:
                 events.append(CONTROL_EVENTS[control_requests[execution_id]](execution_id))
         await stores.hot.append(events, own=True)

@@ -72,6 +72,9 @@ class OrchestratorTiming:
     By that time the store itself knows whether it is there.
     """
 
+    cold_away_retry_seconds: float = 1.0
+    """How long an execution waits that can't go on without a cold store that is away."""
+
     claim_wait_seconds: float = 0.5
     """Seconds between two tries to claim a partition that is run on another server, at first."""
     claim_wait_seconds_max: float = 4.0

@@ -17,18 +17,24 @@ import msgspec
 from msgspec import structs
 
 from penstock.definition.builder import Workflow
-from penstock.engine.states import ExecutionState
+from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import InvalidInput, NotFound
 from penstock.runtime.open_state import OpenState, counted, items_while_open, while_open
 from penstock.service import Service
+from penstock.service.approvals import Decider
 from penstock.service.failures import FailureSearch
 from penstock.service.fleet import Fleet
 from penstock.service.health import health_report
+from penstock.service.item_events import Selection
+from penstock.service.signals import TTL_SECONDS
 from penstock.stores.records import AuditSearch, DeadLetterSearch, Search
 from penstock.views import workflows as workflow_views
 from penstock.views.access import audit_view
+from penstock.views.approvals import ApprovalItem
 from penstock.views.dead_letters import dead_letter_view, failure_view
-from penstock.views.executions import history_view, listed_view, live_event
+from penstock.views.executions import history_view, listed_view, live_event, live_items
+from penstock.views.retries import RetriedItems
+from penstock.views.signals import WaitItem
 from penstock.views.times import parse_moment
 from penstock.views.values import plain_json
 
@@ -294,6 +300,57 @@ class EngineCalls(OpenState):
         await self.service.dead_letters.drop(_number(letter_id))
 
     @while_open
+    @counted
+    async def post_signal(
+        self,
+        name: str,
+        correlation: str,
+        payload: Any = None,
+        *,
+        ttl_seconds: float | None = None,
+        to: str = "one",
+    ) -> Json:
+        """Send a signal to whoever waits for its name and correlation, now or within its ttl."""
+        if to not in ("one", "all"):
+            raise InvalidInput(f"to is {to!r}; it must be 'one' or 'all'")
+        posted = await self.service.signals.post(
+            name,
+            correlation,
+            payload,
+            ttl_seconds=TTL_SECONDS if ttl_seconds is None else ttl_seconds,
+            to_all=to == "all",
+        )
+        return _json(posted)
+
+    @items_while_open
+    async def waits(
+        self,
+        *,
+        name: str | None = None,
+        correlation: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Json, None]:
+        """Nodes that wait for signals."""
+
+        async def read(after: int, size: int) -> tuple[list[WaitItem], int | None]:
+            return await self.service.signals.waits(name, correlation, after, size)
+
+        async with aclosing(_numbered_pages(read, limit)) as items:
+            async for item in items:
+                yield plain_json(item)
+
+    @items_while_open
+    async def approvals(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Open approvals; who calls an engine may decide all of them."""
+
+        async def read(after: int, size: int) -> tuple[list[ApprovalItem], int | None]:
+            return await self.service.approvals.inbox(Decider(""), after, size)
+
+        async with aclosing(_numbered_pages(read, limit)) as items:
+            async for item in items:
+                yield plain_json(item)
+
+    @while_open
     async def workers(self) -> list[Json]:
         """The live workers, with their queues, handlers and tasks."""
         return [_json(worker) for worker in await self.fleet.workers()]
@@ -341,12 +398,26 @@ class EngineCalls(OpenState):
 
     @items_while_open
     async def execution_events(
-        self, execution_id: str, after: int = 0
+        self,
+        execution_id: str,
+        after: int = 0,
+        *,
+        depth: int | None = None,
+        under: str | None = None,
     ) -> AsyncGenerator[Json, None]:
-        """Live events of an execution: every transition after `seq`, until it has ended."""
-        batches = self.service.live_events.follow(execution_id, after)
+        """Live events of an execution: every transition after `seq`, until it has ended.
+
+        `depth` and `under` are those of `ExecutionHandle.events`.
+        """
+        selection = Selection(depth, under)
+        if selection.is_everything:
+            batches = self.service.live_events.follow(execution_id, after)
+        else:
+            batches = self.service.item_events.follow(execution_id, after, selection=selection)
         async with aclosing(batches):
             async for batch in batches:
+                for counts in batch.counts:
+                    yield plain_json(live_items(counts.execution_id, counts.node_id, counts.items))
                 for feed_line in batch.feed_lines:
                     yield plain_json(live_event(feed_line.line, execution_id))
 
@@ -358,14 +429,17 @@ class EngineCalls(OpenState):
         start: str | None = None,
         version: str | int = "same",
         *,
+        items: RetriedItems | None = None,
         preview: bool = False,
     ) -> Json:
         """Retry an execution, as `ExecutionHandle.retry` does."""
         retries = self.service.retries
         if preview:
-            plan = await retries.preview(execution_id, start=start, version=version)
+            plan = await retries.preview(execution_id, start=start, version=version, items=items)
             return _json(plan.view(None, execution_id))
-        retry_id, plan = await retries.retry(execution_id, start=start, version=version)
+        retry_id, plan = await retries.retry(
+            execution_id, start=start, version=version, items=items
+        )
         return _json(plan.view(retry_id, execution_id))
 
     @while_open
@@ -383,6 +457,96 @@ class EngineCalls(OpenState):
     async def node(self, execution_id: str, name: str) -> Json:
         """One node of an execution, as `ExecutionHandle.node` has it."""
         return _json(await self.service.nodes.view(execution_id, name))
+
+    @while_open
+    async def nodes(
+        self, execution_id: str, under: str | None = None, state: str | None = None
+    ) -> list[Json]:
+        """The nodes of an execution, as `ExecutionHandle.nodes` has them."""
+        if state is not None and state not in NodeState.__members__:
+            listed = ", ".join(NodeState.__members__)
+            raise InvalidInput(f"a node has no state {state!r}; it has one of {listed}")
+        nodes: list[Json] = []
+        while True:
+            page = await self.service.items.nodes(execution_id, under, state, len(nodes), PAGE)
+            nodes += [_json(node) for node in page]
+            if len(page) < PAGE:
+                return nodes
+
+    @items_while_open
+    async def items(
+        self, execution_id: str, name: str, *, follow: bool = False
+    ) -> AsyncGenerator[Json, None]:
+        """The items of a map of an execution, as `ExecutionHandle.items` has them."""
+        batches = self.service.items.ends(execution_id, name, 0, follow=follow)
+        async with aclosing(batches):
+            async for batch in batches:
+                for line in batch:
+                    yield plain_json(line)
+
+    @while_open
+    async def why(self, execution_id: str, name: str) -> Json:
+        """Why a node of an execution isn't running now: `reason`, and `text` in words."""
+        return _json(await self.service.explanations.why(execution_id, name))
+
+    @while_open
+    @counted
+    async def signal(
+        self,
+        execution_id: str,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Json:
+        """Send an execution a signal, as `ExecutionHandle.signal` does."""
+        sent = await self.service.signals.send(
+            execution_id,
+            name,
+            payload,
+            correlation=correlation,
+            idempotency_key=idempotency_key,
+        )
+        return _json(sent)
+
+    @while_open
+    async def signals(self, execution_id: str, name: str | None = None) -> list[Json]:
+        """The signals of an execution by number, and which node has taken each."""
+        return [_json(item) for item in await self.service.signals.listed(execution_id, name)]
+
+    @while_open
+    @counted
+    async def approve(
+        self,
+        execution_id: str,
+        node: str,
+        *,
+        comment: str | None = None,
+        form: Any = None,
+        by: str | None = None,
+    ) -> Json:
+        """Approve what a node of an execution waits for, as `ExecutionHandle.approve` does."""
+        decided = await self.service.approvals.decide(
+            execution_id, node, "approved", Decider(by or ""), comment=comment, form=form
+        )
+        return _json(decided)
+
+    @while_open
+    @counted
+    async def reject(
+        self,
+        execution_id: str,
+        node: str,
+        *,
+        comment: str | None = None,
+        by: str | None = None,
+    ) -> Json:
+        """Reject what a node of an execution waits for."""
+        decided = await self.service.approvals.decide(
+            execution_id, node, "rejected", Decider(by or ""), comment=comment
+        )
+        return _json(decided)
 
     @items_while_open
     async def all_logs(self, execution_id: str) -> AsyncGenerator[Json, None]:
@@ -433,6 +597,23 @@ async def _rows(
         if len(rows) < size:
             return
         search = structs.replace(search, before=number_of(rows[-1]))
+
+
+async def _numbered_pages(
+    read: Callable[[int, int], Awaitable[tuple[list[Row], int | None]]], limit: int | None
+) -> AsyncGenerator[Row, None]:
+    """The items of a list that is read after a number, page by page."""
+    after = 0
+    left = limit
+    while left is None or left > 0:
+        items, last_number = await read(after, PAGE if left is None else min(PAGE, left))
+        for item in items:
+            yield item
+        if last_number is None:
+            return
+        after = last_number
+        if left is not None:
+            left -= len(items)
 
 
 def _states(state: str | Sequence[str] | None) -> Iterator[str]:

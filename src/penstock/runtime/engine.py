@@ -24,6 +24,7 @@ from penstock.runtime.open_state import CLOSED, counted, while_open
 from penstock.runtime.timing import EngineTiming
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
+from penstock.service.executions import outputs_of_plan
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
 from penstock.service.submissions import StartRequest, Submitted
 from penstock.stores.base import Stores
@@ -130,7 +131,8 @@ class Engine(EngineCalls):
         self.plans = PlanCache(
             self.stores.cold,
             self._defaults,
-            lambda plan: self.worker.serve(node.queue for node in plan.nodes),
+            lambda plan: self.worker.serve(node.queue for node in plan.handler_nodes()),
+            items_max=self.settings.map_items_max,
         )
         # On shared stores other processes may decide too: commits then come from the commit feed,
         # not from this orchestrator.
@@ -308,12 +310,17 @@ class Engine(EngineCalls):
 
         Raises `TimeoutError` after `timeout` seconds; the execution goes on.
         """
-        known = execution_id in self.service.submissions.unfinished
+        if timeout is None:
+            return await self._result_at_end(execution_id)
         async with asyncio.timeout(timeout):
-            ended = await self.service.executions.end(execution_id, known=known)
-            ended = ended or await self.service.executions.stored(execution_id)
-            # one that ends only now can't have been retried yet
-            return await self._result(ended, newest=known)
+            return await self._result_at_end(execution_id)
+
+    async def _result_at_end(self, execution_id: str) -> Result:
+        known = execution_id in self.service.submissions.unfinished
+        ended = await self.service.executions.end(execution_id, known=known)
+        ended = ended or await self.service.executions.stored(execution_id)
+        # one that ends only now can't have been retried yet
+        return await self._result(ended, newest=known)
 
     @while_open
     async def status(self, execution_id: str) -> Result:
@@ -323,8 +330,8 @@ class Engine(EngineCalls):
     async def _result(self, ended: Ended, *, newest: bool = False) -> Result:
         executions = self.service.executions
         retried_as = None if newest else await executions.retried_as(ended.record)
-        outputs = await executions.outputs(ended.outputs)
         plan = await executions.plan(ended.record)
+        outputs = await executions.outputs(outputs_of_plan(ended.outputs, plan))
         waits = await executions.waiting.of_nodes(ended.record, ended.runs, plan)
         return Result.of_records(
             ended.record, ended.runs, outputs, plan, waits=waits, retried_as=retried_as

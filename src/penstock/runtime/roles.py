@@ -56,7 +56,12 @@ async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
     timing = timing or OrchestratorTiming.of(settings)
     async with AsyncExitStack() as stack:
         stores = await stack.enter_async_context(open_scaled(settings))
-        plans = PlanCache(stores.cold, handlers_of(settings, registry), learn_seconds=learn_seconds)
+        plans = PlanCache(
+            stores.cold,
+            handlers_of(settings, registry),
+            learn_seconds=learn_seconds,
+            items_max=settings.map_items_max,
+        )
         sandbox = sandbox_of(settings)
         stack.push_async_callback(sandbox.close)
         orchestrator = Orchestrator(

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from importlib.metadata import version
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from penstock.api.app import create_app
 from penstock.api.audit_log import AuditLog
@@ -132,7 +132,7 @@ async def application(  # noqa: PLR0913 -- the parts that it is built of
     measured: Metrics | None = None,
     rate_limit_storage: RateLimitStorage | None = None,
     authorize: Authorize | None = None,
-) -> AsyncIterator[FastAPI]:
+) -> AsyncIterator[Starlette]:
     """The ASGI application over a service.
 
     Leaving the block waits for its lines of the audit log.

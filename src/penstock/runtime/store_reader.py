@@ -72,12 +72,18 @@ class StoreReader(EngineCalls):
 
     @items_while_open
     async def execution_events(
-        self, execution_id: str, after: int = 0
+        self,
+        execution_id: str,
+        after: int = 0,
+        *,
+        depth: int | None = None,
+        under: str | None = None,
     ) -> AsyncGenerator[Json, None]:
         """Live events of an execution: every transition after `seq`, until it has ended."""
         looking = asyncio.create_task(self._look_again_and_again())
+        following = super().execution_events(execution_id, after, depth=depth, under=under)
         try:
-            async with aclosing(super().execution_events(execution_id, after)) as events:
+            async with aclosing(following) as events:
                 async for event in events:
                     yield event
         finally:

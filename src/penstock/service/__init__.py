@@ -6,14 +6,20 @@
 - `executions`: views of executions, control requests, waiting for their end.
 - `execution_logs`: the logs of all nodes of an execution.
 - `nodes`: one node of an execution.
+- `items`: nodes inside of items, and items as they end.
 - `resolving`: the resolved config of a node, as it was given or would be given now.
 - `waiting`: tasks that wait because nobody takes them, and why.
 - `failures`: which nodes failed, and why.
 - `value_search`: executions with a text in their input or in an output.
+- `signals`: sending signals to executions.
+- `approvals`: open approvals, and decisions.
+- `approval_links`: links with which somebody without an API key decides.
+- `why`: why a node isn't running now.
 - `retries`: retry of a finished execution: a new one that runs what didn't complete.
 - `retry_plan`: what a retry reuses, what it runs, and why.
 - `dead_letters`: dead letters: list, retry, drop.
 - `live_events`: the events that users follow, live.
+- `item_events`: the same down to a depth, with counts in place of what is deeper.
 - `readers`: buffers of those readers, and the batches that they share.
 - `tail`: the end of the commit feed, read once for all.
 - `commit_subscription`: what orchestrators in other processes commit.
@@ -40,20 +46,25 @@ from penstock.definition.handler_configs import ConfigCheck
 from penstock.definition.model import HandlerDefaults
 from penstock.orchestrator.owner import Ended
 from penstock.sandbox import Sandbox, request_sandbox_of
+from penstock.service.approvals import Approvals
 from penstock.service.backlog import Backlog
 from penstock.service.commit_subscription import CommitSubscription
 from penstock.service.dead_letters import DeadLetters
 from penstock.service.execution_logs import ExecutionLogs
 from penstock.service.executions import Executions
 from penstock.service.failures import Failures
+from penstock.service.item_events import ItemEvents
+from penstock.service.items import Items
 from penstock.service.keys import Keys
 from penstock.service.live_events import LiveEvents
 from penstock.service.nodes import Nodes
 from penstock.service.retries import Retries
+from penstock.service.signals import Signals
 from penstock.service.statistics import Statistics
 from penstock.service.submissions import Submissions
 from penstock.service.timing import ServiceTiming
 from penstock.service.value_search import ValueSearch
+from penstock.service.why import Explanations
 from penstock.service.workflows import Workflows
 from penstock.stores.base import CommitFeed, Stores
 from penstock.stores.commit_plan import CommitPlan
@@ -107,13 +118,18 @@ class Service:
             stores, self.workflows, self.backlog, self.sandbox, sees_all_ends=commit_feed is None
         )
         self.executions = Executions(stores, plans, subscribed, timing)
+        self.signals = Signals(stores, self.executions)
+        self.approvals = Approvals(stores, self.executions, self.signals, settings.notify_secret)
         self.execution_logs = ExecutionLogs(self.executions)
         self.nodes = Nodes(stores, self.executions)
-        self.retries = Retries(stores, plans, self.submissions)
+        self.explanations = Explanations(stores, self.executions)
+        self.retries = Retries(stores, plans, self.submissions, self.signals)
         self.dead_letters = DeadLetters(stores, self.retries)
         self.failures = Failures(stores.cold.dead_letters)
         self.value_search = ValueSearch(stores, timing)
         self.live_events = LiveEvents(stores.cold.executions, subscribed=subscribed)
+        self.item_events = ItemEvents(self.executions, self.live_events)
+        self.items = Items(stores, self.executions, self.live_events)
         self.statistics = Statistics(stores.cold, stores.hot.now, self.workflows, plans)
         self.keys = Keys(stores.cold.api_keys)
 

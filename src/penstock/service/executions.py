@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 
+from penstock.definition.addresses import node_at, steps_to
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, Transition
 from penstock.engine.events import Value
@@ -29,8 +30,10 @@ from penstock.views.executions import (
     Results,
     bare_view,
     execution_view,
+    result_nodes,
 )
 from penstock.views.graphs import Graph, execution_graph
+from penstock.views.tokens import reports_tokens
 from penstock.views.values import undecoded
 
 READS_AT_ONCE_MAX = 16
@@ -87,7 +90,7 @@ class Executions:
         """
         stored = ended or await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        outputs = await self.outputs(stored.outputs)
+        outputs = await self.outputs(outputs_of_plan(stored.outputs, plan))
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
         view = await _whole_view(stored, outputs, plan, waits)
         await self._add_chain(view, stored.record, newest=newest)
@@ -102,7 +105,7 @@ class Executions:
         plan = await self.plan(stored.record)
         needed = {
             node_id: stored.outputs[node_id]
-            for node_id in plan.result_nodes
+            for node_id in result_nodes(stored.record, plan)
             if node_id in stored.outputs
         }
         outputs = await self.outputs(needed)
@@ -130,7 +133,7 @@ class Executions:
     async def results(self, execution_id: str) -> Results:
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        outputs = await self.outputs(stored.outputs)
+        outputs = await self.outputs(outputs_of_plan(stored.outputs, plan))
         view = await _whole_view(stored, outputs, plan)
         return Results(
             execution_id=execution_id,
@@ -146,7 +149,7 @@ class Executions:
         """The logs of a node, attempt by attempt, also that of a running attempt so far."""
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
-        if node_id not in stored.runs and node_id not in plan.numbers:
+        if node_id not in stored.runs and node_at(plan, node_id) is None:
             raise NotFound(no_node(node_id, plan))
 
         texts = {
@@ -176,11 +179,25 @@ class Executions:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         return lines
 
-    async def graph(self, execution_id: str) -> Graph:
+    async def graph(self, execution_id: str, under: str | None = None) -> Graph:
+        """The graph of an execution, or of what is inside of one item. Raises `NotFound`."""
         stored = await self.stored(execution_id)
         plan = await self.plan(stored.record)
         waits = await self.waiting.of_nodes(stored.record, stored.runs, plan)
-        return execution_graph(stored, plan, waits)
+        if under is None:
+            return execution_graph(stored, plan, waits)
+        steps = steps_to(plan, under)
+        if not steps or under != f"{steps[-1].address}[{steps[-1].item_index}]":
+            raise NotFound(
+                f"{under!r} is no item of a map and no round of a loop of this execution"
+            )
+        region = steps[-1].region
+        body = region.body
+        if region.is_single:
+            addresses = [under]
+        else:
+            addresses = [f"{under}.{node.node_id}" for node in body.nodes]
+        return execution_graph(stored, body, waits, addresses)
 
     async def search(self, search: Search) -> list[ExecutionRow]:
         return await self._stores.cold.executions.search(search)
@@ -300,6 +317,18 @@ class Executions:
         return future.result() if done and not future.cancelled() else None
 
 
+def outputs_of_plan(outputs: Mapping[str, Value], plan: Plan) -> dict[str, Value]:
+    """The outputs of the plan's nodes, and those inside of items that report tokens.
+
+    Others inside of items may be many, and are read alone.
+    """
+    return {
+        node_id: value
+        for node_id, value in outputs.items()
+        if node_id in plan.numbers or (isinstance(value, bytes) and reports_tokens(value))
+    }
+
+
 async def _whole_view(
     stored: Stored | Ended,
     outputs: Mapping[str, bytes],
@@ -319,7 +348,7 @@ async def _whole_view(
         waits=waits,
         value_of=undecoded,
     )
-    if len(plan.nodes) <= SMALL_VIEW_NODES:
+    if max(len(plan.nodes), len(stored.runs)) <= SMALL_VIEW_NODES:
         return build()
     return await asyncio.to_thread(build)
 

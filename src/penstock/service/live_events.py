@@ -131,11 +131,16 @@ class LiveEvents:
                     yield batch.lines
 
     async def follow(
-        self, execution_id: str, after: int = 0, *, idle_seconds: float | None = None
+        self,
+        execution_id: str,
+        after: int = 0,
+        *,
+        idle_seconds: Callable[[], float | None] | float | None = None,
     ) -> AsyncGenerator[Batch, None]:
         """An execution's lines in batches.
 
-        The first batch comes at once, and an empty one after each `idle_seconds` of silence.
+        The first batch comes at once, and an empty one after each `idle_seconds` of silence; a
+        function is asked each time.
         """
         with self._stream() as buffer, self._following(execution_id, buffer):
             last_seq = after
@@ -144,7 +149,8 @@ class LiveEvents:
                 if buffer.behind:
                     batches = await self._stored(execution_id, last_seq, buffer)
                 else:
-                    batches = await buffer.take(idle_seconds) or SILENCE
+                    seconds = idle_seconds() if callable(idle_seconds) else idle_seconds
+                    batches = await buffer.take(seconds) or SILENCE
 
                 for whole_batch in batches:
                     batch = whole_batch.after(last_seq)

@@ -53,8 +53,6 @@ class NodeTimes:
         self._states: Counter[str] = Counter()
         self._seconds: list[float] = []
         self._nodes: dict[str, _NodeTimes] = {}
-        self._added: dict[str, str] = {}
-        """Nodes that were added to an execution, and the node of the plan that each is like."""
 
     def add(self, stored: Stored) -> None:
         record = stored.record
@@ -63,9 +61,6 @@ class NodeTimes:
         if record.state is ExecutionState.COMPLETED and record.started_at is not None:
             finished_at = record.finished_at or record.started_at
             self._seconds.append(finished_at - record.started_at)
-
-        for node in record.added:
-            self._added[node.node_id] = node.like
 
         for node_id, run in stored.runs.items():
             if run.reason == Reason.REUSED:  # an earlier execution ran it
@@ -78,9 +73,6 @@ class NodeTimes:
         for plan in plans:
             for node in plan.nodes:
                 handlers.setdefault(node.node_id, node.handler)
-        for node_id, like in self._added.items():
-            if like in handlers:
-                handlers.setdefault(node_id, handlers[like])
 
         nodes: list[NodeStats] = []
         for node_id, handler in handlers.items():

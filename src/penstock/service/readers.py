@@ -10,6 +10,7 @@ from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import StoreUnavailable
 from penstock.stores.records import FeedCursor, FeedEntry
+from penstock.views.nodes import ItemCounts
 
 BATCH_LINES = 250
 """Lines of a batch, about: a long history is encoded and sent in parts, so others get a turn."""
@@ -34,13 +35,31 @@ class Ending(NamedTuple):
     state: str
 
 
+class Counts(NamedTuple):
+    """How the items of a map, or the rounds of a loop, stand."""
+
+    execution_id: str
+    node_id: str
+    items: ItemCounts
+
+
 class Batch:
     """A batch of history lines, in order.
 
     All readers share the object, and with it what the first one has encoded.
     """
 
-    __slots__ = ("bare", "cursor", "encoded", "ends", "feed_entries", "feed_lines", "next_cursor")
+    __slots__ = (
+        "bare",
+        "counts",
+        "cursor",
+        "encoded",
+        "ends",
+        "feed_entries",
+        "feed_lines",
+        "next_cursor",
+        "skipped_id",
+    )
 
     def __init__(self, feed_lines: Sequence[FeedLine], ends: Ending | None = None) -> None:
         self.feed_lines = feed_lines
@@ -56,6 +75,11 @@ class Batch:
         """In the commit feed: the cursor after this batch."""
         self.feed_entries: Sequence[FeedEntry] = ()
         """In the commit feed: the entries between the two cursors."""
+        self.counts: Sequence[Counts] = ()
+        """Counts in place of lines that were left out. They come before the lines, so that the
+        counts of a map are complete when it ends."""
+        self.skipped_id = ""
+        """The id of a line that was left out after the others: a reader goes on from it."""
 
     @property
     def lines(self) -> list[Transition]:

@@ -16,13 +16,17 @@ from penstock.definition.plan import Plan
 from penstock.definition.read import content_hash
 from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.reasons import Reason
+from penstock.engine.reused_outputs import IDENTITY
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
 from penstock.errors import Conflict, KeyReused, NotFound, StoreError
-from penstock.service.retry_plan import RetryPlan, plan_retry
+from penstock.service.items import identities_in
+from penstock.service.retry_plan import RetryPlan, plan_retry, say_who_waits
+from penstock.service.signals import Signals
 from penstock.service.submissions import Submissions, check_labels, new_execution_id
 from penstock.stores.base import Intent, ReusedOutput, Stored, Stores
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import DeadLetterSearch, Search
+from penstock.views.retries import RetriedItems
 
 __all__ = ["Retries", "RetryPlan", "plan_retry"]
 
@@ -43,17 +47,28 @@ class _PreparedRetry(NamedTuple):
 class Retries:
     """Retries of finished executions."""
 
-    def __init__(self, stores: Stores, plans: PlanCache, submissions: Submissions) -> None:
+    def __init__(
+        self, stores: Stores, plans: PlanCache, submissions: Submissions, signals: Signals
+    ) -> None:
+        self._signals = signals
         self._cold = stores.cold
+        self._blobs = stores.blobs
         self._now = stores.hot.now
         self._plans = plans
         self._submissions = submissions
 
     async def preview(
-        self, execution_id: str, *, start: str | None = None, version: str | int = "same"
+        self,
+        execution_id: str,
+        *,
+        start: str | None = None,
+        version: str | int = "same",
+        items: RetriedItems | None = None,
     ) -> RetryPlan:
         """What `retry` would do, or the error that it would raise."""
-        prepared = await self._prepare(execution_id, start, version)
+        prepared = await self._prepare(execution_id, start, version, items)
+        unused = await self._signals.unused(prepared.stored)
+        say_who_waits(prepared.plan, prepared.stored, unused)
         return prepared.plan
 
     async def retry(
@@ -62,28 +77,36 @@ class Retries:
         *,
         start: str | None = None,
         version: str | int = "same",
+        items: RetriedItems | None = None,
         labels: Mapping[str, Any] | None = None,
     ) -> tuple[str, RetryPlan]:
         """Retry an execution; returns the new execution's id and the plan.
 
-        `version` is `same`, `latest` or a number.
+        `version` is `same`, `latest` or a number. `items`: of maps that run again, those that
+        `failed` (the default, unless `start` names the map), or `all`.
 
         Raises `NotFound`, and `Conflict` if it hasn't ended, was retried already or has nothing
         left to run.
         """
         if labels:
             check_labels(labels)
-        prepared = await self._prepare(execution_id, start, version)
+        prepared = await self._prepare(execution_id, start, version, items)
         plan = prepared.plan
         record = _new_record(prepared, new_execution_id(), self._now(), labels)
 
         outputs = prepared.stored.outputs
-        reused = [ReusedOutput(node_id, outputs[node_id]) for node_id in plan.reused]
+        reused = [
+            ReusedOutput(node_id, outputs[node_id]) for node_id in plan.reused if node_id in outputs
+        ]
+        reused += [ReusedOutput(name, output) for name, output in plan.items.items()]
         record.reused = len(reused)
 
         # The idempotency key is the old execution's id: of two retries at once, one creates the
         # execution. The other gets its id, or is refused if it asks for something else.
-        request = content_hash([plan.version, start, record.labels])
+        asked: list[Any] = [plan.version, start, record.labels]
+        if items is not None:
+            asked.append(items)
+        request = content_hash(asked)
         intent = Intent(record, execution_id, request, execution_id, reused, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
         try:
@@ -93,6 +116,8 @@ class Retries:
             raise
 
         await self._close_dead_letters(execution_id, retry_id)
+        if retry_id == record.execution_id:
+            await self._signals.copy_unused(prepared.stored, retry_id)
         return retry_id, plan
 
     async def _close_dead_letters(self, execution_id: str, retry_id: str) -> None:
@@ -114,7 +139,11 @@ class Retries:
             )
 
     async def _prepare(
-        self, execution_id: str, start: str | None, version: str | int
+        self,
+        execution_id: str,
+        start: str | None,
+        version: str | int,
+        items: RetriedItems | None,
     ) -> _PreparedRetry:
         stored = await self._cold.executions.execution(execution_id)
         if stored is None:
@@ -131,7 +160,8 @@ class Retries:
         new = await self._plan_of_version(old, version)
         await self._check_input(stored.record, new)
 
-        plan = plan_retry(stored, old, new, start=start)
+        identities = await identities_in(stored, old, self._blobs)
+        plan = plan_retry(stored, old, new, start=start, items_to_run=items, identities=identities)
         if plan.is_idle and state is ExecutionState.COMPLETED:
             raise Conflict(
                 "everything completed; name a node with from"
@@ -166,7 +196,9 @@ class Retries:
 
         for reused in intent.reused:
             node_id = reused.node_id
-            if node_id not in stored.runs:
+            if IDENTITY in node_id:
+                stored.outputs[node_id] = reused.output
+            elif node_id not in stored.runs:
                 run = NodeRun(node_id, NodeState.COMPLETED, reason=Reason.REUSED)
                 stored.runs[node_id] = run
                 stored.outputs[node_id] = reused.output
@@ -207,4 +239,5 @@ def _new_record(
     record.overrides = old.overrides
     record.priority = old.priority
     record.lenient_config = old.lenient_config
+    record.started_by = old.started_by
     return record

@@ -206,6 +206,7 @@ class Submissions:
             execution_id, plan, data, start_request.labels, start_request.priority
         )
         record.trace = start_request.trace
+        record.started_by = start_request.key_scope
         record.lenient_config = start_request.lenient_config
 
         if not start_request.waits:

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import NamedTuple
 
+from penstock.definition.addresses import node_at
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun
-from penstock.engine.state import Execution
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
 from penstock.orchestrator.routing import explain, live, missing, queues_of
@@ -61,19 +61,14 @@ class Waiting:
         except StoreError:  # the view of the execution doesn't fail because of this
             return {}
 
-        nodes = plan.nodes
-        numbers = plan.numbers
-        if record.added:
-            execution = Execution(plan, record)
-            nodes = execution.nodes
-            numbers = execution.numbers
-
         routes = queues_of(offers)
         wait_by_route: dict[tuple[str, str], Wait | None] = {}
         """Waits by queue and handler: thousands of nodes may have the same."""
         wait_by_node: dict[str, Wait] = {}
         for node_id in queued:
-            node = nodes[numbers[node_id]]
+            node = node_at(plan, node_id)
+            if node is None:
+                continue
             queue = node.queue if node.names_queue else routes.get(node.handler, node.queue)
             route = (queue, node.handler)
             if route not in wait_by_route:

@@ -13,6 +13,9 @@ The protocols, and what all stores share:
 - `records`: what cold stores keep beside executions, and how they are searched.
 - `matching`: what the filters of a search mean.
 - `idempotency`: idempotency keys.
+- `posts`: signals to whoever waits for a correlation.
+- `waits`: nodes that wait for somebody, over all executions.
+- `signals`: signals on their way into a store.
 - `handlers`: what handlers ask for, as stores keep it.
 - `plan_cache`: plans, compiled from the definitions of a cold store, and cached.
 - `task_keys`: the key of a task.

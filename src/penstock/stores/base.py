@@ -10,7 +10,7 @@ import msgspec
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import ExecutionRecord, NodeRun, Stop, Task, Transition
-from penstock.engine.events import AnyEvent, Blob, TaskEvent, Value
+from penstock.engine.events import AnyEvent, Blob, SignalReceived, TaskEvent, Value
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Conflict, NotFound
 
@@ -60,6 +60,8 @@ class Stored(msgspec.Struct):
     last_seq: int
     history: list[Transition]
     logs: list[tuple[str, int, str]]
+    signals: list[SignalReceived] = []
+    """Signals that were received, in that order."""
 
 
 class Intent(msgspec.Struct):
@@ -80,7 +82,7 @@ class Intent(msgspec.Struct):
     def remember_key(self) -> None:
         """Put the idempotency key into the execution's record, all that the hot store has."""
         if self.idempotency_key is not None:
-            self.record.idempotency = [self.key_scope, self.idempotency_key, self.request_hash]
+            self.record.idempotency = (self.key_scope, self.idempotency_key, self.request_hash)
 
 
 class ReusedOutput(msgspec.Struct, array_like=True):

@@ -6,6 +6,7 @@ structs then read older and newer messages alike.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ from penstock.engine.commands import (
     NodeRun,
     Transition,
 )
-from penstock.engine.events import AnyEvent, Value
+from penstock.engine.events import AnyEvent, SignalReceived, Value
 from penstock.engine.failures import trim
 from penstock.errors import SchemaMismatch
 from penstock.stores.base import Intent, Stored
@@ -42,6 +43,10 @@ class Change(msgspec.Struct, array_like=True):
 
     Since this field exists, `nodes` are without theirs; before, each had all of its own.
     """
+    signals: list[SignalReceived] = []
+    """Signals that were received."""
+    dropped: list[str] = []
+    """Addresses whose outputs, of earlier changes, aren't kept any longer."""
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -57,34 +62,43 @@ encode = _encoder.encode
 
 def encode_change(commands: Commands) -> bytes:
     """The change of one execution in a commit, encoded; empty if nothing changes."""
-    if not (commands.nodes or commands.history or commands.record or commands.logs):
+    if not (
+        commands.nodes or commands.history or commands.record or commands.logs or commands.signals
+    ):
         return b""
-    nodes = [_without_failures(run) for run in commands.nodes.values()]
     return encode(
         Change(
             SCHEMA,
             commands.record,
-            nodes,
+            _without_failures(commands.nodes.values()),
             commands.outputs,
             commands.history,
             commands.logs,
             commands.failures,
+            commands.signals,
+            commands.dropped,
         )
     )
 
 
-def _without_failures(run: NodeRun) -> NodeRun:
-    """A node's run without its failures, which earlier changes contain already."""
-    return structs.replace(run, failures=[]) if run.failures else run
+def _without_failures(runs: Iterable[NodeRun]) -> list[NodeRun]:
+    """The runs of nodes without their failures, which earlier changes contain already."""
+    return [structs.replace(run, failures=[]) if run.failures else run for run in runs]
 
 
 def encode_whole(stored: Stored) -> bytes:
     """An execution as one change."""
     runs = stored.runs.values()
     failures = [(run.node_id, failure) for run in runs for failure in run.failures]
-    nodes = [_without_failures(run) for run in runs]
     change = Change(
-        SCHEMA, stored.record, nodes, stored.outputs, stored.history, stored.logs, failures
+        SCHEMA,
+        stored.record,
+        _without_failures(runs),
+        stored.outputs,
+        stored.history,
+        stored.logs,
+        failures,
+        stored.signals,
     )
     return encode(change)
 
@@ -152,9 +166,12 @@ def fold(record: ExecutionRecord, changes: list[Change]) -> Stored:
             failures = stored.runs[node_id].failures
             failures.append(failure)
             trim(failures)  # their number is in the record
+        for address in change.dropped:
+            stored.outputs.pop(address, None)
         stored.outputs.update(change.outputs)
         stored.history.extend(change.history)
         stored.logs.extend(change.logs)
+        stored.signals.extend(change.signals)
     stored.last_seq = stored.history[-1].seq if stored.history else 0
     return stored
 

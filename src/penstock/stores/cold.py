@@ -7,8 +7,10 @@ from typing import Any, Protocol
 
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Transition
+from penstock.engine.events import SignalReceived
 from penstock.stores.base import ControlRequest, Intent, Stored, WorkflowVersion
 from penstock.stores.idempotency import KeyUse
+from penstock.stores.posts import Delivered, Post
 from penstock.stores.records import (
     ApiKey,
     AuditLine,
@@ -25,6 +27,8 @@ from penstock.stores.records import (
     Window,
     WorkflowRow,
 )
+from penstock.stores.signals import Judge, NewSignal, StoredSignal
+from penstock.stores.waits import WaitRow, WaitSearch
 
 NO_LINES: Mapping[str, AuditLine] = {}
 
@@ -165,6 +169,51 @@ class Executions(Protocol):
         """
 
 
+class Signals(Protocol):
+    """Signals to executions. They are stored before they are answered, and then delivered."""
+
+    async def put(
+        self, signal: NewSignal, taken: int = 0, judge: Judge | None = None
+    ) -> StoredSignal:
+        """Store a signal under the next number of its execution; the first is 1.
+
+        `taken`: how many of the execution's signals nodes have taken.
+
+        `judge` is given the execution's signals of the same name, in the step that stores this one:
+        nothing comes between.
+
+        Raises `NotFound`, `Conflict` if the execution has ended or waits to be triggered,
+        `Overloaded` if it has too many signals that nobody has taken, or `KeyReused`.
+        """
+
+    async def of(self, execution_ids: Collection[str]) -> dict[str, list[SignalReceived]]:
+        """All signals of executions, by number; executions without any are missing."""
+
+    async def undelivered(self, partition: int) -> list[SignalReceived]:
+        """Signals of unfinished executions that no copy of theirs has.
+
+        They may not have reached the inbox, or a hot store that has gone back has lost them. Those
+        that have a copy can't get lost: a hot store that is behind it is built again.
+        """
+
+
+class Posts(Protocol):
+    async def put(self, post: Post) -> Delivered:
+        """Store a signal for whoever waits for its name and correlation.
+
+        Those who wait get it in the same step; those who begin to wait until it expires get it then
+        (unless it is for one, and one has got it). So it makes no difference which comes first.
+        """
+
+
+class Waits(Protocol):
+    async def find(self, search: WaitSearch) -> list[WaitRow]:
+        """Nodes that wait for somebody, in the order in which that became known.
+
+        Where hot and cold store are two, a wait is listed a moment after it has begun.
+        """
+
+
 class DeadLetters(Protocol):
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         """Dead letters; with `closed`, those that are closed as well."""
@@ -242,6 +291,12 @@ class ColdStore(Protocol):
     def definitions(self) -> Definitions: ...
     @property
     def executions(self) -> Executions: ...
+    @property
+    def signals(self) -> Signals: ...
+    @property
+    def waits(self) -> Waits: ...
+    @property
+    def posts(self) -> Posts: ...
     @property
     def dead_letters(self) -> DeadLetters: ...
     @property

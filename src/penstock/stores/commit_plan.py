@@ -19,6 +19,7 @@ from penstock.stores.base import Lease
 from penstock.stores.reports import report_of
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import Outgoing, summary_of
+from penstock.stores.waits import WaitChange, changes_of
 
 
 class EndedExecution(msgspec.Struct, array_like=True):
@@ -59,14 +60,21 @@ class CommitPlan(msgspec.Struct):
     """Executions whose tasks are handed out again."""
     ended: list[EndedExecution] = []
     dead_letters: list[DeadLetter] = []
+    waits: list[WaitChange] = []
+    """Waits for somebody that are opened or closed."""
     outbox: list[Outgoing] = []
     """What the cold store has to hear of soon, where it is another store."""
     feed: list[tuple[str, list[Transition]]] = []
     """By execution id, its history lines: what those who follow commits get."""
 
 
-def plan_commit(lease: Lease, position: int, decided: Sequence[Commands]) -> CommitPlan:
-    """The plan for what was decided, as it is now: later decisions change the same records."""
+def plan_commit(  # noqa: C901, PLR0912 -- one list after another, hot
+    lease: Lease, position: int, decided: Sequence[Commands], *, has_outbox: bool = True
+) -> CommitPlan:
+    """The plan for what was decided, as it is now: later decisions change the same records.
+
+    `has_outbox` is False where the cold store is the hot one: nothing has to be sent to it.
+    """
     plan = CommitPlan(lease.partition, lease.token, lease.commit_number, position)
     for commands in decided:
         execution_id = commands.execution_id
@@ -75,46 +83,52 @@ def plan_commit(lease: Lease, position: int, decided: Sequence[Commands]) -> Com
             plan.changes.append((execution_id, change))
         if commands.history:
             plan.feed.append((execution_id, commands.history))
-        if commands.tasks:
-            plan.tasks += _tasks_to_queue(commands)
         if commands.stops:
             plan.stops += commands.stops
+            plan.tasks += _without_stopped(commands)
+        elif commands.tasks:
+            plan.tasks += commands.tasks
         if commands.dead_letters:
             plan.dead_letters += commands.dead_letters
+        # of nearly all nodes there is no more, and this is done for every commit
+        waiting = [run for run in commands.nodes.values() if run.more is not None]
+        waits = changes_of(execution_id, waiting) if waiting else []
+        if waits:
+            plan.waits += waits
+
         if commands.finished:
-            _add_end(plan, commands)
-        else:
-            _add_timer_and_pause(plan, commands)
-            # a plan that is refused is made again in parts, when the execution may have gone on
+            report = _add_end(plan, commands)
+            if has_outbox:
+                _add_outgoing(plan, commands, waits, report)
+            continue
+        if commands.timer_changed:
+            _add_timer(plan, commands)
+        if commands.paused is not None:
+            (plan.paused if commands.paused else plan.resumed).append(execution_id)
+        is_told = commands.paused is not None or commands.dead_letters or waits
+        if has_outbox and is_told:
+            _add_outgoing(plan, commands, waits)
+        # a plan that is refused is made again in parts, when the execution may have gone on
+        if commands.record is not None:
             commands.record = copy(commands.record)
     return plan
 
 
-def _tasks_to_queue(commands: Commands) -> list[Task]:
+def _without_stopped(commands: Commands) -> list[Task]:
     """Tasks of an execution, without those that the same commit stops."""
-    if not commands.stops:
-        return commands.tasks
     stopped = set(map(key_of, commands.stops))
     return [task for task in commands.tasks if key_of(task) not in stopped]
 
 
-def _add_timer_and_pause(plan: CommitPlan, commands: Commands) -> None:
-    """Of an execution that goes on: when it wakes, and whether its tasks are handed out."""
-    execution_id = commands.execution_id
-    if commands.timer_changed:
-        if commands.wake_at is None:
-            plan.timers_cleared.append(execution_id)
-        else:
-            plan.timers_set.append((execution_id, commands.wake_at))
-    if commands.paused is True:
-        plan.paused.append(execution_id)
-    elif commands.paused is False:
-        plan.resumed.append(execution_id)
-    if commands.paused is not None or commands.dead_letters:
-        _add_outgoing(plan, commands)
+def _add_timer(plan: CommitPlan, commands: Commands) -> None:
+    if commands.wake_at is None:
+        plan.timers_cleared.append(commands.execution_id)
+    else:
+        plan.timers_set.append((commands.execution_id, commands.wake_at))
 
 
-def _add_end(plan: CommitPlan, commands: Commands) -> None:
+def _add_end(plan: CommitPlan, commands: Commands) -> bytes:
+    """Put an end into the plan; returns the report of the execution."""
     record = commands.record
     if record is None:  # the end of an execution changes its record, so this is a bug
         raise ValueError(f"execution {commands.execution_id} ended without a record")
@@ -122,15 +136,19 @@ def _add_end(plan: CommitPlan, commands: Commands) -> None:
     plan.ended.append(
         EndedExecution(commands.execution_id, record.state, record.finished_at, report)
     )
-    _add_outgoing(plan, commands, report)
+    return report
 
 
-def _add_outgoing(plan: CommitPlan, commands: Commands, report: bytes = b"") -> None:
+def _add_outgoing(
+    plan: CommitPlan, commands: Commands, waits: list[WaitChange], report: bytes = b""
+) -> None:
     """Put what the cold store has to know of an execution into the outbox."""
     summary = None
     tells_state = commands.finished or commands.paused is not None
     if tells_state and commands.record is not None:
         revision = commands.history[-1].seq if commands.history else 0
         summary = summary_of(commands.record, revision)
-    if summary is not None or commands.dead_letters:
-        plan.outbox.append(Outgoing(commands.execution_id, summary, commands.dead_letters, report))
+    if summary is not None or commands.dead_letters or waits:
+        plan.outbox.append(
+            Outgoing(commands.execution_id, summary, commands.dead_letters, report, waits)
+        )

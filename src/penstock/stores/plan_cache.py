@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from penstock.definition.model import FALLBACK_HANDLERS, HandlerDefaults
 from penstock.definition.parse import decode_in_pieces
-from penstock.definition.plan import Plan, compile_document
+from penstock.definition.plan import ITEMS_MAX, Plan, compile_document
 from penstock.errors import NotFound, StoreError
 from penstock.stores.base import WorkflowVersion
 from penstock.stores.cold import ColdStore
@@ -69,6 +69,7 @@ class PlanCache:
         on_new: Callable[[Plan], None] | None = None,
         *,
         learn_seconds: float = LEARN_SECONDS,
+        items_max: int = ITEMS_MAX,
     ) -> None:
         """`handlers` answers the defaults of the handlers that this process has.
 
@@ -78,6 +79,7 @@ class PlanCache:
         self._handlers = handlers
         self._on_new = on_new
         self._learn_seconds = learn_seconds
+        self._items_max = items_max
         self._plans: dict[tuple[str, int], _CachedPlan] = {}
         self._bytes = 0
         self._large = asyncio.Lock()
@@ -95,6 +97,7 @@ class PlanCache:
 
     def _cache(self, cached: _CachedPlan) -> None:
         plan = cached.plan
+        plan.items_max = self._items_max
         key = (plan.name, plan.version)
         self._compiling.pop(key, None)
         self._drop(key)
@@ -204,7 +207,7 @@ class PlanCache:
         plan.name = stored.name
         plan.version = stored.version
 
-        names = {node.handler for node in plan.nodes}
+        names = {node.handler for node in plan.handler_nodes()}
         # once a worker has a handler of such a name, it replaces the built-in one
         names |= {name for name, fallback in FALLBACK_HANDLERS.items() if fallback in names}
         defaults = {name: handlers.get(name) for name in names}

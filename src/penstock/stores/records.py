@@ -17,7 +17,7 @@ LATEST = "latest"
 """The alias that always means the newest version."""
 
 Closed = Literal["retried", "dropped"]
-Scope = Literal["read", "submit", "operate", "admin"]
+Scope = Literal["read", "submit", "approve", "operate", "admin"]
 
 
 class WorkflowRow(msgspec.Struct):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from operator import attrgetter
+
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import TaskEvent
 
 Key = tuple[str, str, int, int]
 
 
-def key_of(task: Task | TaskEvent | Stop) -> Key:
-    return (task.execution_id, task.node_id, task.generation, task.attempt)
+key_of: Callable[[Task | TaskEvent | Stop], Key] = attrgetter(
+    "execution_id", "node_id", "generation", "attempt"
+)

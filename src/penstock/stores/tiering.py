@@ -15,11 +15,12 @@ import msgspec
 from msgspec import structs
 
 from penstock.engine.commands import DeadLetter, ExecutionRecord
-from penstock.engine.events import TaskError
+from penstock.engine.events import SignalReceived, TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, SchemaMismatch, StoreError
 from penstock.stores.base import Intent, Lease, WorkflowVersion
 from penstock.stores.partial import history_of, record_of
+from penstock.stores.waits import WaitChange
 
 CLAIM_SECONDS = 6.0
 """Seconds without a word after which another server of the hot store may claim a partition."""
@@ -65,6 +66,8 @@ class Outgoing(msgspec.Struct, array_like=True):
     dead_letters: list[DeadLetter] = []
     report: bytes = b""
     """Of an execution that ended (`stores.reports`)."""
+    waits: list[WaitChange] = []
+    """Waits for somebody that were opened and closed."""
 
 
 class Copied(NamedTuple):
@@ -232,9 +235,10 @@ def intent_from(changes: Sequence[bytes]) -> Intent | None:
         failing=False,
         error=None,
         error_node_id=None,
-        added=[],
+        added=(),
+        ending=None,
         paused_at=None,
-        idempotency=[],
+        idempotency=(),
     )
     intent = Intent(submitted, retry_of=record.retry_of)
     if record.idempotency:
@@ -371,6 +375,13 @@ class ColdTier(Protocol):
 
         `commit_number` is the one that the hot store will go on from. Raises `Fenced` if the
         partition was claimed again since `term`.
+        """
+
+    async def put_waits(self, changes: Sequence[WaitChange]) -> list[SignalReceived]:
+        """List open waits, and take those off the list that are over.
+
+        Doing it twice does no harm. Answers the signals that nodes get at once, because posts came
+        before them; they are stored, and not delivered yet.
         """
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:

@@ -12,7 +12,7 @@ from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
 from penstock.stores.records import ExecutionRow
 from penstock.views.errors import Error, error_view
-from penstock.views.nodes import Node, node_view
+from penstock.views.nodes import ItemCounts, Node, item_counts, node_view
 from penstock.views.times import time_text
 from penstock.views.tokens import Tokens, tokens_of
 
@@ -40,11 +40,26 @@ class Execution(msgspec.Struct, kw_only=True):
         Tokens | UnsetType,
         Meta(description="Of language models; left out if no node reports any."),
     ] = UNSET
+    ending: Annotated[
+        Ending | UnsetType,
+        Meta(
+            description="There once a cancel, the timeout or a `terminate` node has ended it before"
+            " its last node, and nodes for clean-up were left."
+        ),
+    ] = UNSET
     priority: int | UnsetType = UNSET
     retry_of: str | UnsetType | None = UNSET
     retried_as: Annotated[str | UnsetType | None, Meta(description="The newest retry of it.")] = (
         UNSET
     )
+
+
+class Ending(msgspec.Struct, kw_only=True):
+    """Why an execution ends before its last node: its clean-up still runs, or has run."""
+
+    state: Annotated[str, Meta(description="How it ends, unless the clean-up fails.")]
+    reason: str
+    at: str | None
 
 
 class ListedExecution(msgspec.Struct, kw_only=True):
@@ -107,6 +122,14 @@ class LiveEvent(HistoryItem, kw_only=True):
     execution_id: str
 
 
+class LiveItems(msgspec.Struct, kw_only=True):
+    """The items of a map in a stream of events, in place of the lines of what is inside."""
+
+    execution_id: str
+    node_id: str
+    items: ItemCounts
+
+
 LineView = TypeVar("LineView", bound=HistoryItem)
 
 
@@ -146,19 +169,22 @@ def execution_view(  # noqa: PLR0913 -- what there is to show
 
     `waits` says, by node, why nobody takes its task: as a reason and as text.
     """
-    values = {node_id: value_of(data) for node_id, data in outputs.items()}
-    node_ids = [node.node_id for node in plan.nodes]
-    node_ids += [node.node_id for node in record.added]
+    numbers = plan.numbers  # outputs inside of items are read by themselves
+    values = {node_id: value_of(data) for node_id, data in outputs.items() if node_id in numbers}
     nodes: dict[str, Node] = {}
-    for node_id in node_ids:
-        nodes[node_id] = node_view(runs.get(node_id), values.get(node_id), waits.get(node_id))
     for node in plan.nodes:
+        node_id = node.node_id
+        run = runs.get(node_id)
+        view = node_view(run, values.get(node_id), waits.get(node_id))
         if node.optional:
-            nodes[node.node_id].optional = True
-    view = bare_view(record, values, plan, value_of)
-    view.nodes = nodes
-    view.tokens = tokens_of(record, runs, outputs, plan) or UNSET
-    return view
+            view.optional = True
+        if node.region is not None:
+            view.items = item_counts(run, runs, is_loop=node.region.repeat is not None)
+        nodes[node_id] = view
+    whole = bare_view(record, values, plan, value_of)
+    whole.nodes = nodes
+    whole.tokens = tokens_of(runs, outputs, plan) or UNSET
+    return whole
 
 
 def bare_view(
@@ -174,19 +200,36 @@ def bare_view(
         version=record.version,
         state=str(record.state),
         input=value_of(record.input),
-        output=_output(values, plan),
+        output=_output(values, record, plan),
         error=error_view(record.error, record.error_node_id),
         labels=record.labels,
         created_at=time_text(record.created_at),
         started_at=time_text(record.started_at),
         finished_at=time_text(record.finished_at),
+        ending=_ending_view(record),
     )
 
 
-def _output(values: Mapping[str, Any], plan: Plan) -> Any:
-    if plan.single_result:
-        return values.get(plan.result_nodes[0])
-    return {node_id: values[node_id] for node_id in plan.result_nodes if node_id in values}
+def _ending_view(record: ExecutionRecord) -> Ending | UnsetType:
+    ending = record.ending
+    if ending is None:
+        return UNSET
+    return Ending(state=str(ending.state), reason=ending.reason, at=time_text(ending.at))
+
+
+def result_nodes(record: ExecutionRecord, plan: Plan) -> tuple[str, ...]:
+    """The nodes whose outputs form the execution's output."""
+    ending = record.ending
+    if ending is not None and ending.node_id is not None:
+        return (ending.node_id,)
+    return plan.result_nodes
+
+
+def _output(values: Mapping[str, Any], record: ExecutionRecord, plan: Plan) -> Any:
+    node_ids = result_nodes(record, plan)
+    if plan.single_result or node_ids is not plan.result_nodes:
+        return values.get(node_ids[0])
+    return {node_id: values[node_id] for node_id in node_ids if node_id in values}
 
 
 def listed_view(row: ExecutionRow) -> ListedExecution:
@@ -214,6 +257,10 @@ def history_item(line: Transition) -> HistoryItem:
 
 def live_event(line: Transition, execution_id: str) -> LiveEvent:
     return _line_view(LiveEvent, line, execution_id=execution_id)
+
+
+def live_items(execution_id: str, node_id: str, items: ItemCounts) -> LiveItems:
+    return LiveItems(execution_id=execution_id, node_id=node_id, items=items)
 
 
 def _line_view(view: Callable[..., LineView], line: Transition, **more: str) -> LineView:

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
-from penstock.definition.plan import Plan, PlanNode
+from penstock.definition.plan import Body, Plan, PlanNode
 from penstock.engine.commands import NodeRun
-from penstock.engine.state import Execution
 from penstock.engine.states import NodeState
 from penstock.stores.base import Stored
-from penstock.views.nodes import last_error
+from penstock.views.nodes import ItemCounts, due_at, item_counts, last_error
 from penstock.views.times import time_text
 
 MESSAGE_CHARACTERS_MAX = 300
@@ -40,6 +39,16 @@ class GraphNode(msgspec.Struct, kw_only=True):
     ]
     condition: str | None = None
     optional: bool
+    items: Annotated[
+        ItemCounts | UnsetType, Meta(description="Of a map or a loop that has begun.")
+    ] = UNSET
+    until: Annotated[
+        str | None,
+        Meta(
+            description="When it goes on by itself: the end of a wait, of the time for a signal or"
+            " a decision, the next attempt, the next round of a loop."
+        ),
+    ] = None
 
 
 class Graph(msgspec.Struct, kw_only=True):
@@ -82,11 +91,24 @@ def workflow_graph(plan: Plan) -> WorkflowGraph:
         )
         for node, depth in zip(plan.nodes, depths, strict=True)
     ]
-    return WorkflowGraph(name=plan.name, version=plan.version, nodes=nodes, edges=edges(plan.nodes))
+    node_ids = [node.node_id for node in plan.nodes]
+    return WorkflowGraph(
+        name=plan.name,
+        version=plan.version,
+        nodes=nodes,
+        edges=edges(plan.nodes, node_ids),
+    )
 
 
-def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, str]]) -> Graph:
-    """The graph of an execution.
+def execution_graph(
+    stored: Stored,
+    body: Plan | Body,
+    waits: Mapping[str, tuple[str, str]],
+    addresses: Sequence[str] | None = None,
+) -> Graph:
+    """The graph of an execution, or of what is inside of an item.
+
+    `body` has the nodes: of the plan, or of a map's body with the `addresses` of one item's nodes.
 
     `seq` is the number of the last history line that it includes; a client follows the events
     after it.
@@ -94,20 +116,18 @@ def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, s
     `waits` says by node why no worker takes its task, as a reason and as a text.
     """
     record = stored.record
-    nodes = plan.nodes
-    order = plan.order
-    if record.added:
-        execution = Execution(plan, record)
-        nodes = execution.nodes
-        order = list(execution.in_order())
-
+    nodes = body.nodes
+    order = body.order
+    node_ids = [node.node_id for node in nodes] if addresses is None else addresses
     node_views: list[GraphNode] = []
-    for node, depth in zip(nodes, levels(nodes, order), strict=True):
-        node_id = node.node_id
+    for node, node_id, depth in zip(nodes, node_ids, levels(nodes, order), strict=True):
         run = stored.runs.get(node_id) or NodeRun(node_id, NodeState.PENDING)
         view = _node_view(node, run, depth)
+        view.until = time_text(due_at(run, stored.runs, node.region))
         if node_id in waits:
             view.reason, _ = waits[node_id]
+        if node.region is not None:
+            view.items = item_counts(run, stored.runs, is_loop=node.region.repeat is not None)
         node_views.append(view)
 
     return Graph(
@@ -115,14 +135,14 @@ def execution_graph(stored: Stored, plan: Plan, waits: Mapping[str, tuple[str, s
         state=str(record.state),
         seq=stored.last_seq,
         nodes=node_views,
-        edges=edges(nodes),
+        edges=edges(nodes, node_ids),
     )
 
 
 def _node_view(node: PlanNode, run: NodeRun, depth: int) -> GraphNode:
     error = last_error(run)
     return GraphNode(
-        id=node.node_id,
+        id=run.node_id,
         handler=node.handler,
         state=str(run.state),
         reason=run.reason,
@@ -146,10 +166,10 @@ def levels(nodes: Sequence[PlanNode], order: Sequence[int]) -> list[int]:
     return depths
 
 
-def edges(nodes: Sequence[PlanNode]) -> list[GraphEdge]:
+def edges(nodes: Sequence[PlanNode], node_ids: Sequence[str]) -> list[GraphEdge]:
     return [
-        GraphEdge(nodes[parent].node_id, node.node_id)
-        for node in nodes
+        GraphEdge(node_ids[parent], node_id)
+        for node, node_id in zip(nodes, node_ids, strict=True)
         for parent in node.dependencies
     ]
 

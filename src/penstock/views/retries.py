@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from penstock.views.problems import ProblemDocument
+
+RetriedItems: TypeAlias = Literal["failed", "all"]
+"""Which items run of a map that runs again."""
+
+
+class RetryItems(msgspec.Struct, kw_only=True):
+    """Items of a map, or rounds of a loop, in a retry."""
+
+    runs: Annotated[int, Meta(description="Of those that were in the list before.")]
+    keeps: int
+    sample: Annotated[list[str], Meta(description="The first of those that run.")]
+    decided_again: Annotated[
+        bool, Meta(description="The list is made again; items are kept by their identities.")
+    ] = False
 
 
 class RetryRun(msgspec.Struct):
@@ -15,6 +29,7 @@ class RetryRun(msgspec.Struct):
 
     node_id: str
     reason: str
+    items: RetryItems | UnsetType = UNSET
 
 
 class Retried(msgspec.Struct, kw_only=True):

@@ -12,9 +12,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from penstock.definition.addresses import node_at
 from penstock.definition.model import BUILT_IN_HANDLERS
 from penstock.definition.plan import Plan
-from penstock.engine.commands import ExecutionRecord, NodeRun
+from penstock.engine.commands import NodeRun
 from penstock.engine.reasons import Reason
 
 LLM_HANDLER = "llm_service"
@@ -35,31 +36,39 @@ class _Output(msgspec.Struct):
 
 
 def tokens_of(
-    record: ExecutionRecord,
     runs: Mapping[str, NodeRun],
     outputs: Mapping[str, bytes],
     plan: Plan,
 ) -> Tokens | None:
-    """The sum over all nodes; None if no node reports any.
+    """The sum over all nodes, also inside of maps and loops; None if no node reports any.
 
-    Of the built-in handlers only `llm_service` counts: others only pass on what they were given.
-    Reused outputs don't count: an earlier execution has paid for them. Failed attempts do.
+    Of the built-in handlers only `llm_service` counts: others only pass on what they were given,
+    and so do maps and loops. Reused outputs don't count: an earlier execution has paid for them.
+    Failed attempts do.
     """
-    handlers = {node.node_id: node.handler for node in plan.nodes}
-    for added in record.added:
-        handlers[added.node_id] = handlers[added.like]
     tokens: Tokens | None = None
-    for node_id, handler in handlers.items():
-        if handler != LLM_HANDLER and handler in BUILT_IN_HANDLERS:
+    for run in runs.values():
+        if run.reason == Reason.REUSED or not _may_report(run, outputs):
             continue
-        run = runs.get(node_id)
-        if run is None or run.reason == Reason.REUSED:
+        node = node_at(plan, run.node_id)
+        if node is None or node.region is not None:
             continue
-        for usage in _reports(run, outputs.get(node_id)):
+        if node.handler != LLM_HANDLER and node.handler in BUILT_IN_HANDLERS:
+            continue
+        for usage in _reports(run, outputs.get(run.node_id)):
             reported = _tokens_in(usage)
             if reported is not None:
                 tokens = reported if tokens is None else _sum(tokens, reported)
     return tokens
+
+
+def reports_tokens(output: bytes) -> bool:
+    """Whether an output may report tokens."""
+    return b'"usage"' in output
+
+
+def _may_report(run: NodeRun, outputs: Mapping[str, bytes]) -> bool:
+    return bool(run.failures) or reports_tokens(outputs.get(run.node_id, b""))
 
 
 def _reports(run: NodeRun, output: bytes | None) -> Iterator[Any]:
@@ -67,7 +76,7 @@ def _reports(run: NodeRun, output: bytes | None) -> Iterator[Any]:
         detail = failure.error.detail
         if isinstance(detail, Mapping):
             yield detail.get("usage")
-    if output is not None and b'"usage"' in output:
+    if output is not None and reports_tokens(output):
         try:
             yield msgspec.json.decode(output, type=_Output).usage
         except (msgspec.ValidationError, RecursionError):  # it isn't an object

@@ -7,6 +7,7 @@ hang, print, return nonsense, call `sys.exit`), its node fails and the worker go
 - `runtime`: `Worker`: keeps its slots busy, stops what must stop, sends heartbeats.
 - `attempt`: one attempt: a task, the handler's call, and the event that comes of it.
 - `context`: what a handler is told about its task, and how it talks back.
+- `item_outputs`: the outputs of a map's items, one by one.
 - `registry`: which handlers there are.
 - `signature`: what a handler's function wants to be called with.
 - `config_types`: typed configs, and what of a literal config doesn't fit.

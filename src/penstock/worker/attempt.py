@@ -229,7 +229,10 @@ async def run_attempt(
     try:
         output = await _call(attempt, handler, runners)
         if attempt.stopped is None:
-            async with runners.room.turn_for(attempt.room_bytes):
+            if attempt.room_bytes:
+                async with runners.room.turn_for(attempt.room_bytes):
+                    data = await _encode(attempt, output, runners)
+            else:  # nearly always, and no turn is cheaper than an empty one
                 data = await _encode(attempt, output, runners)
             value: Value = data
             if len(data) > runners.settings.inline_max_bytes:
@@ -280,8 +283,11 @@ async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
     task = attempt.task
     if isinstance(task.config, Blob) or _has_blob(task.inputs):
         task = await _fetched(attempt, handler, runners)
-    async with runners.room.turn_for(attempt.room_bytes):
-        config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
+    if attempt.room_bytes:
+        async with runners.room.turn_for(attempt.room_bytes):
+            config = msgspec.json.decode(task.config)  # type: ignore[arg-type]  # fetched
+    else:
+        config = msgspec.json.decode(task.config)  # type: ignore[arg-type]
 
     if task.secrets:
         # documents were stored with such configs when they were still allowed
@@ -312,6 +318,8 @@ def _context(attempt: Attempt, task: Task, settings: Settings) -> Context:
         deadline=attempt.deadline,
         workflow=task.workflow,
         inputs=task.inputs,
+        item=task.item,
+        index=task.index,
         on_heartbeat=attempt.log.heartbeat,
         lenient_config=task.lenient_config or settings.mock_services,
         secrets=attempt.in_use,
@@ -347,6 +355,8 @@ async def _call_process(
             "idempotency_key": task.idempotency_key,
             "deadline": attempt.deadline,
             "workflow": task.workflow,
+            "item": task.item,
+            "index": task.index,
         }
         return Request(
             handler.name,

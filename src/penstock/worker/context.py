@@ -8,6 +8,9 @@ from typing import Any
 
 import msgspec
 
+from penstock.engine.reasons import ErrorCategory
+from penstock.errors import Terminal
+from penstock.worker.item_outputs import ItemOutputs
 from penstock.worker.secrets import SecretInUse
 
 HANDLER_LOG = logging.getLogger("penstock.handler")
@@ -25,10 +28,12 @@ class Context:
         "_inputs",
         "_on_heartbeat",
         "_raw_inputs",
+        "_raw_item",
         "attempt",
         "deadline",
         "execution_id",
         "idempotency_key",
+        "index",
         "lenient_config",
         "log",
         "node_id",
@@ -48,6 +53,8 @@ class Context:
         lenient_config: bool = False,
         secrets: Sequence[SecretInUse] = (),
         inputs: Iterable[tuple[str, Any]] = (),
+        item: bytes | None = None,
+        index: int | None = None,
         log: logging.Logger | None = None,
         on_heartbeat: Callable[[Any], None] | None = None,
     ) -> None:
@@ -60,10 +67,18 @@ class Context:
         self.lenient_config = lenient_config
         self.secrets = secrets
         self.log = log or HANDLER_LOG
+        self.index = index
+        """The index of the node's item; in a loop, the number of the round. Outside, None."""
+        self._raw_item = item
         self._raw_inputs = inputs
         self._inputs: dict[str, Any] | None = None
         self._on_heartbeat = on_heartbeat
         self._cancelled = False
+
+    @property
+    def item(self) -> Any:
+        """The item of the map that the node is in; in a loop, what the last round carried on."""
+        return None if self._raw_item is None else msgspec.json.decode(self._raw_item)
 
     @property
     def inputs(self) -> Mapping[str, Any]:
@@ -73,6 +88,21 @@ class Context:
                 node_id: msgspec.json.decode(data) for node_id, data in self._raw_inputs
             }
         return self._inputs
+
+    def items(self, node_id: str) -> ItemOutputs:
+        """The outputs of the items of a map that this node depends on, one by one.
+
+        In an async handler `async for result in ctx.items("each")`, in others `for`. Failed items
+        are None or an error, as `on_item_failure` says.
+        """
+        for name, data in self._raw_inputs:
+            if name == node_id:
+                return ItemOutputs(node_id, data)
+        names = ", ".join(sorted(name for name, _ in self._raw_inputs)) or "none"
+        raise Terminal(
+            f"{self.node_id!r} has no output of a dependency {node_id!r}; those with one: {names}",
+            category=ErrorCategory.CONFIG,
+        )
 
     @property
     def raw_inputs(self) -> Mapping[str, bytes]:

@@ -17,7 +17,7 @@ import msgspec
 
 from penstock.engine.events import TaskError, TaskEvent, TaskFailed
 from penstock.engine.reasons import ErrorCategory
-from penstock.errors import HandlerError, Retryable, Terminal
+from penstock.errors import HandlerError, PenstockError, Retryable, Terminal
 from penstock.worker.redaction import redact
 
 TRACEBACK_CHARACTERS_MAX = 8000
@@ -27,6 +27,8 @@ DETAIL_BYTES_MAX = 16 * 1024
 PATH_KEY_CHARACTERS_MAX = 50
 TEXTS = (date, time, timedelta, Decimal, UUID)
 """Types that are written as text, as msgspec does: ISO 8601, and all digits of a decimal."""
+BASES_MAX = 10
+COMMON_BASES = (object, BaseException, Exception, PenstockError, HandlerError)
 
 
 def encode_output(value: Any) -> bytes:
@@ -150,12 +152,19 @@ def describe(error: BaseException, secrets: Collection[str] = ()) -> TaskError:
     if isinstance(error, HandlerError):
         error_type = None if type(error) in (Terminal, Retryable) else kind
         category = _clean(str(error.category), secrets, CATEGORY_CHARACTERS_MAX)
-        return TaskError(category, text or kind, error_type, _detail(error.detail, secrets))
+        detail = _detail(error.detail, secrets)
+        return TaskError(category, text or kind, error_type, detail, bases=_bases(error))
 
     message = f"{kind}: {text}" if text else kind
     stack = "".join(traceback.format_exception(error))
     stack = _clean(stack, secrets, TRACEBACK_CHARACTERS_MAX, from_end=True)
-    return TaskError(ErrorCategory.HANDLER, message, kind, None, stack)
+    return TaskError(ErrorCategory.HANDLER, message, kind, None, stack, _bases(error))
+
+
+def _bases(error: BaseException) -> tuple[str, ...]:
+    """The names of the classes above the exception's own, but for those that all have."""
+    above = type(error).__mro__[1 : 1 + BASES_MAX]
+    return tuple(kind.__name__ for kind in above if kind not in COMMON_BASES)
 
 
 def _text(error: BaseException) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from penstock.config import SecretRule, Settings
-from penstock.definition.model import HANDLER_ALIASES
+from penstock.definition.model import HANDLER_ALIASES, NOTIFY
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import Terminal
 
@@ -23,7 +23,7 @@ PREFIX = "PENSTOCK_SECRET_"
 # A name becomes a file's name below: no separators, no leading dot.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
 
-CALLING_HANDLERS = frozenset({"call_external_service", "llm_service"})
+CALLING_HANDLERS = frozenset({"call_external_service", "llm_service", NOTIFY})
 """The handlers that look at a secret's hosts before they send anything."""
 
 

@@ -35,6 +35,9 @@ export type RetryOptions = Omit<
   BodyOf<paths['/api/v1/executions/{execution_id}/retry']['post']>,
   'preview'
 >;
+export type ApprovalDecision = BodyOf<
+  paths['/api/v1/executions/{execution_id}/approvals/{node_id}']['post']
+>;
 type StartRequest = BodyOf<paths['/api/v1/executions']['post']>;
 
 export const getMe = () => data(client.GET(at('/me')));
@@ -58,8 +61,13 @@ export const getExecution = (execution_id: string) =>
     }),
   );
 
-export const getGraph = (execution_id: string) =>
-  data(client.GET(at('/executions/{execution_id}/graph'), { params: { path: { execution_id } } }));
+/** The graph of an execution, or of what is inside of an item of it. */
+export const getGraph = (execution_id: string, under?: string) =>
+  data(
+    client.GET(at('/executions/{execution_id}/graph'), {
+      params: { path: { execution_id }, query: { under } },
+    }),
+  );
 
 export const getHistory = (execution_id: string, after: number, limit: number) =>
   data(
@@ -72,6 +80,49 @@ export const getNode = (execution_id: string, node_id: string) =>
   data(
     client.GET(at('/executions/{execution_id}/nodes/{node_id}'), {
       params: { path: { execution_id, node_id } },
+    }),
+  );
+
+/** A map or a loop with the states of its items, and without its output. */
+export const getItemStates = (execution_id: string, node_id: string) =>
+  data(
+    client.GET(at('/executions/{execution_id}/nodes/{node_id}'), {
+      params: { path: { execution_id, node_id }, query: { item_states: true } },
+    }),
+  );
+
+export const explainNode = (execution_id: string, node_id: string) =>
+  data(
+    client.GET(at('/executions/{execution_id}/nodes/{node_id}/why'), {
+      params: { path: { execution_id, node_id } },
+    }),
+  );
+
+export const listSignals = (execution_id: string) =>
+  data(
+    client.GET(at('/executions/{execution_id}/signals'), { params: { path: { execution_id } } }),
+  );
+
+/** The payload is JSON text: its long numbers are sent as they were typed. */
+export async function sendSignal(
+  execution_id: string,
+  name: string,
+  payload: string,
+  correlation: string | null,
+): Promise<SentSignal> {
+  const path = `/executions/${encodeURIComponent(execution_id)}/signals`;
+  const head = JSON.stringify({ name, ...(correlation ? { correlation } : {}) }).slice(0, -1);
+  return (await sendText(path, `${head},"payload":${payload}}`)).json();
+}
+
+export const listApprovals = (cursor: string | null, limit: number) =>
+  data(client.GET(at('/approvals'), { params: { query: { cursor, limit } } }));
+
+export const decideApproval = (execution_id: string, node_id: string, body: ApprovalDecision) =>
+  data(
+    client.POST(at('/executions/{execution_id}/approvals/{node_id}'), {
+      params: { path: { execution_id, node_id } },
+      body,
     }),
   );
 
@@ -243,8 +294,10 @@ export const listWorkers = () => data(client.GET(at('/workers')));
 export const listOrchestrators = () => data(client.GET(at('/orchestrators')));
 export const listQueues = () => data(client.GET(at('/queues')));
 
-export const eventsOf = (execution_id: string) =>
-  `${V1}/executions/${encodeURIComponent(execution_id)}/events`;
+/** The events of an execution, or of an item of it, with the items of maps as counts. */
+export const eventsOf = (execution_id: string, under: string | null) =>
+  `${V1}/executions/${encodeURIComponent(execution_id)}/events?depth=0` +
+  (under === null ? '' : `&under=${encodeURIComponent(under)}`);
 export const ALL_EVENTS = `${V1}/events?nodes=false`;
 
 type JsonOf<Responses, Status extends keyof Responses> = Responses[Status] extends {
@@ -257,6 +310,10 @@ export type StoredWorkflow = JsonOf<paths['/api/v1/workflows']['post']['response
 type ExecutionDefinition = JsonOf<
   paths['/api/v1/executions/{execution_id}/definition']['get']['responses'],
   200
+>;
+type SentSignal = JsonOf<
+  paths['/api/v1/executions/{execution_id}/signals']['post']['responses'],
+  202
 >;
 type StartedExecution = JsonOf<paths['/api/v1/executions']['post']['responses'], 201>;
 
@@ -283,6 +340,11 @@ export type HistoryItem = ItemOf<typeof getHistory>;
 /** An event of a stream: a line of the history, and whose it is. */
 export type Transition = HistoryItem & Pick<Execution, 'execution_id'>;
 export type NodeDetail = Answer<typeof getNode>;
+export type ItemCounts = NonNullable<GraphNode['items']>;
+/** An event of a stream: how far the items of a map are. */
+export type CountsEvent = Pick<Execution, 'execution_id'> & { node_id: string; items: ItemCounts };
+export type Signal = ItemOf<typeof listSignals>;
+export type Approval = ItemOf<typeof listApprovals>;
 export type RetryPlan = Answer<typeof retry>;
 export type RetryRun = RetryPlan['runs'][number];
 export type BulkItem = ItemOf<typeof requestBulk>;

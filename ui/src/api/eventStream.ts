@@ -2,7 +2,7 @@
 // Events come in batches, at most a few times a second: an execution of thousands of nodes must not
 // redraw the UI thousands of times.
 import { createParser } from 'eventsource-parser';
-import type { Transition } from './calls';
+import type { CountsEvent, Transition } from './calls';
 import { authorization, reach } from './client';
 import { noteReachable } from './connection';
 import { Problem } from './problem';
@@ -11,6 +11,8 @@ type Following = {
   /** The last id that the caller has. */
   after?: string | undefined;
   onEvents: (events: Transition[]) => void;
+  /** The newest counts of each map that has changed. */
+  onCounts?: (counts: CountsEvent[]) => void;
   /** The execution has ended: nothing more will come. */
   onEnd?: () => void;
   /**
@@ -71,7 +73,7 @@ async function readOnce(
 ): Promise<'ended' | 'broken'> {
   const silence = new AbortController();
   let timer = setTimeout(() => silence.abort(), SILENCE_MS);
-  const batch = new Batch(following.onEvents, stopped);
+  const batch = new Batch(following, stopped);
   try {
     const signal = AbortSignal.any([stopped, silence.signal]);
     const response = await reach(addressAfter(path, last), {
@@ -85,6 +87,8 @@ async function readOnce(
       onEvent(event) {
         if (event.event === 'end') {
           ended = true;
+        } else if (event.event === 'items') {
+          batch.addCounts(JSON.parse(event.data) as CountsEvent);
         } else {
           batch.add(JSON.parse(event.data) as Transition);
           if (event.id) onId(event.id);
@@ -111,12 +115,13 @@ async function readOnce(
 
 class Batch {
   private waiting: Transition[] = [];
+  private readonly counts = new Map<string, CountsEvent>();
   private timer: ReturnType<typeof setTimeout> | null = null;
-  private readonly deliver: (events: Transition[]) => void;
+  private readonly following: Following;
   private readonly stopped: AbortSignal;
 
-  constructor(deliver: (events: Transition[]) => void, stopped: AbortSignal) {
-    this.deliver = deliver;
+  constructor(following: Following, stopped: AbortSignal) {
+    this.following = following;
     this.stopped = stopped;
   }
 
@@ -125,12 +130,21 @@ class Batch {
     this.timer ??= setTimeout(() => this.flush(), BATCH_MS);
   }
 
+  addCounts(counts: CountsEvent): void {
+    this.counts.set(counts.node_id, counts);
+    this.timer ??= setTimeout(() => this.flush(), BATCH_MS);
+  }
+
   flush(): void {
     if (this.timer) clearTimeout(this.timer);
     this.timer = null;
     const events = this.waiting;
     this.waiting = [];
-    if (events.length && !this.stopped.aborted) this.deliver(events);
+    const counts = [...this.counts.values()];
+    this.counts.clear();
+    if (this.stopped.aborted) return;
+    if (events.length) this.following.onEvents(events);
+    if (counts.length) this.following.onCounts?.(counts);
   }
 }
 

@@ -1,6 +1,6 @@
 // What of a document doesn't fit the JSON Schema, said at once, before the server has answered.
 import type { Step, TreeValue } from './documentTree';
-import { resolved, type Schema, typesOf } from './schema';
+import { patternOf, propertySchema, resolved, type Schema, typesOf } from './schema';
 
 export type SchemaProblem = { steps: Step[]; message: string };
 
@@ -68,14 +68,6 @@ function misfit(tree: TreeValue, schema: Schema): string | null {
   return null;
 }
 
-const patterns = new Map<string, RegExp>();
-
-function patternOf(source: string): RegExp {
-  const pattern = patterns.get(source) ?? new RegExp(source, 'u');
-  patterns.set(source, pattern);
-  return pattern;
-}
-
 function numberMisfit(value: number, schema: Schema): string | null {
   const { minimum, maximum, exclusiveMinimum } = schema;
   if (minimum !== undefined && value < minimum) return `must be at least ${minimum}`;
@@ -102,9 +94,9 @@ function inside(tree: TreeValue, schema: Schema, root: Schema, steps: Step[]): S
   }
   if (tree.kind !== 'object') return [];
   return tree.entries.flatMap(({ name, value }) => {
-    const named = schema.properties?.[name] ?? schema.additionalProperties;
+    const named = propertySchema(schema, name);
     if (typeof named === 'object') return check(value, named, root, [...steps, name]);
-    if (named === false && !schema.patternProperties) {
+    if (named === false) {
       return [{ steps: [...steps, name], message: `no field is called “${name}” here` }];
     }
     return [];

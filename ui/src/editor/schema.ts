@@ -7,7 +7,7 @@ export type Schema = {
   description?: string;
   title?: string;
   properties?: Record<string, Schema>;
-  patternProperties?: Record<string, Schema>;
+  patternProperties?: Record<string, Schema | boolean>;
   additionalProperties?: boolean | Schema;
   required?: string[];
   items?: Schema | boolean;
@@ -45,6 +45,24 @@ export function resolved(schema: Schema, root: Schema): Schema {
     current = { ...((target as Schema | undefined) ?? {}), ...beside };
   }
   return current;
+}
+
+/** What an object's schema says of a key: a schema, or whether there may be one at all. */
+export function propertySchema(schema: Schema, name: string): Schema | boolean | undefined {
+  const named = schema.properties?.[name];
+  if (named) return named;
+  for (const [pattern, matched] of Object.entries(schema.patternProperties ?? {})) {
+    if (patternOf(pattern).test(name)) return matched;
+  }
+  return schema.additionalProperties;
+}
+
+const patterns = new Map<string, RegExp>();
+
+export function patternOf(source: string): RegExp {
+  const pattern = patterns.get(source) ?? new RegExp(source, 'u');
+  patterns.set(source, pattern);
+  return pattern;
 }
 
 export function typesOf(schema: Schema): string[] {

@@ -1,7 +1,7 @@
 // The schemas of what stands at one place of a document.
 import { fits } from './checkSchema';
 import { childOf, type Step, type TreeValue } from './documentTree';
-import { resolved, type Schema } from './schema';
+import { propertySchema, resolved, type Schema } from './schema';
 
 const DEPTH_MAX = 20;
 
@@ -42,8 +42,6 @@ function childSchemas(
   if (typeof step === 'number') {
     return typeof schema.items === 'object' ? alternatives(schema.items, root, value) : [];
   }
-  const named = schema.properties?.[step];
-  if (named) return alternatives(named, root, value);
-  const rest = schema.additionalProperties;
-  return typeof rest === 'object' ? alternatives(rest, root, value) : [];
+  const named = propertySchema(schema, step);
+  return typeof named === 'object' ? alternatives(named, root, value) : [];
 }

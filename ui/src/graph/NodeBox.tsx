@@ -3,9 +3,13 @@ import { RotateCcw } from 'lucide-react';
 import { memo, useSyncExternalStore } from 'react';
 import type { GraphNode } from '../api/calls';
 import { StateIcon } from '../components/StateIcon';
+import { TimeLeft } from '../components/TimeLeft';
 import { reasonText } from '../reasonText';
-import { harmlessClass, stateClass } from '../states';
+import { harmlessClass, isAtWork, stateClass } from '../states';
+import { localText } from '../time';
 import { BoxHandles } from './BoxHandles';
+import { ItemsBar } from './ItemsBar';
+import { itemsText } from './itemsText';
 import type { NodeStore } from './nodeStore';
 import { useMarks } from './useMarks';
 
@@ -21,6 +25,7 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
   if (selected === node.id) classes.push('selected');
   if (critical.has(node.id)) classes.push('critical');
   if (retry) classes.push(runReason === null || runReason === undefined ? 'reused' : 'again');
+  const isTimed = node.until && isAtWork(node.state);
   return (
     <div className={classes.join(' ')} title={tooltipOf(node, runReason)}>
       <BoxHandles />
@@ -30,12 +35,17 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
         </span>
       )}
       <span className="node-words">
-        <span className="node-name">{node.id}</span>
+        <span className="node-name">{data.store.nameOf(node.id)}</span>
         <span className="node-handler">
-          {node.handler}
-          {node.attempt > 1 && ` · attempt ${node.attempt}`}
+          {isTimed && <TimeLeft until={node.until} />}
+          {!isTimed && !node.items && node.handler}
+          {!isTimed && node.attempt > 1 && ` · attempt ${node.attempt}`}
           {node.optional && ' · optional'}
+          {node.items && `${isTimed ? ' · ' : ''}${itemsText(node.items, node.handler)}`}
         </span>
+        {node.items && node.handler !== 'repeat' && (
+          <ItemsBar items={node.items} text={itemsText(node.items, node.handler)} />
+        )}
       </span>
       {retry && runReason !== null && runReason !== undefined && (
         <RotateCcw size={14} aria-hidden="true" className="node-again" />
@@ -46,6 +56,7 @@ export const NodeBox = memo(function NodeBox({ data }: NodeProps<NodeBoxData>) {
 
 function tooltipOf(node: GraphNode, runReason: string | null | undefined): string {
   const lines = [node.id, `${node.handler}${node.state ? ` · ${node.state}` : ''}`];
+  if (node.until && isAtWork(node.state)) lines.push(`goes on ${localText(node.until)}`);
   if (node.reason) lines.push(reasonText(node.reason));
   if (node.error) lines.push(node.error);
   if (runReason) lines.push(`Would run again: ${runReason}`);

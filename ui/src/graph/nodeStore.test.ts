@@ -42,6 +42,41 @@ function event(
 }
 
 describe('a store of nodes', () => {
+  it('takes over the counts of a map, and nothing of what it does not have', () => {
+    const items = { total: 9, open: 2, completed: 3, failed: 1, skipped: 0, cancelled: 0 };
+    const store = new NodeStore([node('each', { state: 'WAITING' }), node('after')]);
+    const untouched = store.get('after');
+    store.applyCounts([
+      { execution_id: 'e', node_id: 'each', items },
+      { execution_id: 'e', node_id: 'each[3].inner', items },
+    ]);
+    expect(store.get('each')?.items).toEqual(items);
+    expect(store.get('after')).toBe(untouched);
+    expect(store.ids).toEqual(['each', 'after']);
+  });
+
+  it('knows which waits have no time yet, and takes over only the times', () => {
+    const until = '2026-01-31T13:00:00.000Z';
+    const pause = { total: 1, open: 0, completed: 1, failed: 0, skipped: 0, cancelled: 0 };
+    const store = new NodeStore([
+      node('nap'),
+      node('loop', { handler: 'repeat', state: 'WAITING', items: { ...pause, open: 1 } }),
+      node('map', { handler: 'for_each', state: 'WAITING', items: pause }),
+    ]);
+    expect(store.withoutTimes()).toEqual([]);
+    store.apply([event(1, 'nap', 'WAITING')]);
+    store.applyCounts([{ execution_id: 'e', node_id: 'loop', items: pause }]);
+    expect(store.withoutTimes().map(({ id }) => id)).toEqual(['nap', 'loop']);
+    store.updateTimes([
+      node('nap', { state: 'WAITING', attempt: 1, until }),
+      node('loop', { state: 'COMPLETED', until }),
+    ]);
+    expect(store.get('nap')?.until).toBe(until);
+    expect(store.get('loop')?.until).toBeFalsy();
+    store.apply([event(2, 'nap', 'COMPLETED')]);
+    expect(store.get('nap')?.until).toBeNull();
+  });
+
   it('follows a node through its attempts', () => {
     const store = new NodeStore([node('a')]);
     store.apply([

@@ -1,6 +1,6 @@
 // The nodes of a graph and their states. Thousands of changes a second reach only the boxes that
 // are on the screen and changed.
-import type { GraphNode, Transition } from '../api/calls';
+import type { CountsEvent, GraphNode, Transition } from '../api/calls';
 import { nodeHasEnded } from '../states';
 
 /** What is not known of a node before the server has listed it. */
@@ -16,6 +16,8 @@ const NOT_LISTED = {
   started_at: null,
   finished_at: null,
 } satisfies Omit<GraphNode, 'id'>;
+/** States in which a node has a time at which it goes on by itself, which no event says. */
+const TIMED: readonly string[] = ['WAITING', 'RETRYING'];
 
 export class NodeStore {
   private readonly byId = new Map<string, GraphNode>();
@@ -26,13 +28,24 @@ export class NodeStore {
   ids: readonly string[];
   version = 0;
 
-  constructor(nodes: readonly GraphNode[]) {
+  /** `under` is the item that the nodes are inside of. */
+  constructor(
+    nodes: readonly GraphNode[],
+    private readonly under: string | null = null,
+  ) {
     this.ids = nodes.map((node) => node.id);
     for (const node of nodes) this.byId.set(node.id, node);
   }
 
   get(id: string): GraphNode | undefined {
     return this.byId.get(id);
+  }
+
+  /** The id as a box shows it: inside of an item without the item's address. */
+  nameOf(id: string): string {
+    return this.under !== null && id.startsWith(`${this.under}.`)
+      ? id.slice(this.under.length + 1)
+      : id;
   }
 
   all(): GraphNode[] {
@@ -76,6 +89,37 @@ export class NodeStore {
     this.notify();
   }
 
+  /** Takes over how far the items of maps and the rounds of loops are. */
+  applyCounts(counts: readonly CountsEvent[]): void {
+    for (const { node_id, items } of counts) {
+      const node = this.byId.get(node_id);
+      if (node) this.byId.set(node_id, { ...node, items, until: null });
+    }
+    this.notify();
+  }
+
+  /**
+   * The nodes that may go on at a time that isn't known: those that have begun to wait, and loops
+   * between two rounds.
+   */
+  withoutTimes(): GraphNode[] {
+    return this.all().filter(
+      ({ until, state, items, handler }) =>
+        !until && TIMED.includes(state) && (!items || (handler === 'repeat' && items.open === 0)),
+    );
+  }
+
+  /** Takes over only the times at which nodes go on by themselves, where the state is the same. */
+  updateTimes(nodes: readonly GraphNode[]): void {
+    for (const { id, state, attempt, until } of nodes) {
+      const node = this.byId.get(id);
+      if (node?.state === state && node.attempt === attempt && node.until !== until) {
+        this.byId.set(id, { ...node, until });
+      }
+    }
+    this.notify();
+  }
+
   private addNotListed(id: string): GraphNode {
     const node = { ...NOT_LISTED, id };
     this.byId.set(id, node);
@@ -92,7 +136,13 @@ export class NodeStore {
 
 function isSameNode(before: GraphNode, now: GraphNode): boolean {
   const keys = Object.keys(now) as (keyof GraphNode)[];
-  return keys.every((key) => (before[key] ?? null) === (now[key] ?? null));
+  return keys.every((key) => isSameValue(before[key] ?? null, now[key] ?? null));
+}
+
+/** Counts of items are objects. */
+function isSameValue(before: unknown, now: unknown): boolean {
+  if (typeof before !== 'object' || before === null) return before === now;
+  return JSON.stringify(before) === JSON.stringify(now);
 }
 
 /** The node as the engine's record would be after this line of the history. */
@@ -102,6 +152,7 @@ export function afterTransition(node: GraphNode, event: Transition): GraphNode {
     state: event.to,
     reason: event.reason ?? null,
     attempt: event.attempt || node.attempt,
+    until: null,
   };
   if (event.to === 'QUEUED') {
     return { ...next, queued_at: event.at, started_at: null, finished_at: null };

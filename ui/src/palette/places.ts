@@ -12,6 +12,7 @@ const PAGES: (Place & { scope?: string })[] = [
   { to: paths.workflows(), label: 'Workflows', detail: 'Page' },
   { to: paths.newWorkflow(), label: 'New workflow', detail: 'Editor' },
   { to: paths.deadLetters(), label: 'Dead letters', detail: 'Page' },
+  { to: paths.approvals(), label: 'Approvals', detail: 'Page' },
   { to: paths.workers(), label: 'Workers and queues', detail: 'Page' },
   { to: paths.search(), label: 'Search in errors, input and output', detail: 'Page' },
   { to: paths.apiKeys(), label: 'API keys', detail: 'Page', scope: 'admin' },

@@ -12,6 +12,7 @@ export const paths = {
   editWorkflow: (name: string, more: Changes = {}) =>
     `/edit/${encodeURIComponent(name)}${queryString(more)}`,
   deadLetters: (filters: Changes = {}) => `/dead-letters${queryString(filters)}`,
+  approvals: () => '/approvals',
   workers: () => '/workers',
   compare: (left: string, right: string) => `/compare${queryString({ left, right })}`,
   search: (more: Changes = {}) => `/search${queryString(more)}`,

@@ -1,5 +1,6 @@
 import {
   Boxes,
+  ClipboardCheck,
   Gauge,
   KeyRound,
   ListTree,
@@ -17,6 +18,7 @@ import { Link } from '../routing/Link';
 import { BASE } from '../routing/navigation';
 import { paths } from '../routing/paths';
 import { usePath } from '../routing/usePath';
+import { ApprovalsBadge } from './ApprovalsBadge';
 import { SignedInKey } from './SignedInKey';
 import { ThemeButton } from './ThemeButton';
 
@@ -25,6 +27,7 @@ const SECTIONS = [
   { to: paths.executions(), id: 'executions', label: 'Executions', icon: ListTree },
   { to: paths.workflows(), id: 'workflows', label: 'Workflows', icon: Boxes },
   { to: paths.deadLetters(), id: 'dead-letters', label: 'Dead letters', icon: MailWarning },
+  { to: paths.approvals(), id: 'approvals', label: 'Approvals', icon: ClipboardCheck },
   { to: paths.workers(), id: 'workers', label: 'Workers', icon: Server },
   { to: paths.search(), id: 'search', label: 'Search', icon: Search },
 ];
@@ -63,6 +66,7 @@ export function Shell({ children }: { children: ReactNode }) {
               >
                 <Icon size={18} aria-hidden="true" />
                 <span>{label}</span>
+                {id === 'approvals' && <ApprovalsBadge />}
               </Link>
             </li>
           ))}

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from itertools import chain
 
 from penstock.engine.commands import DeadLetter
+from penstock.engine.events import SignalReceived
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.orchestrator.tiering.hot_reader import HotReader
 from penstock.orchestrator.tiering.portions import Portions
 from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores.base import Lease
 from penstock.stores.tiering import Copy, HotTier, Outgoing, Summary, Tail, summary_of_tail
+from penstock.stores.waits import newest
 from penstock.telemetry.metrics import Metrics
+
+
+async def _deliver_later(_signals: Sequence[SignalReceived]) -> None:
+    """Leave it to the reconciler."""
 
 
 class Archiver:
@@ -34,8 +41,11 @@ class Archiver:
         *,
         timing: OrchestratorTiming,
         portions: Portions,
+        deliver: Callable[[Sequence[SignalReceived]], Awaitable[None]] = _deliver_later,
     ) -> None:
+        """`deliver` puts signals into the inbox."""
         self._timing = timing
+        self._deliver = deliver
         self._entries_max = portions.outbox_entries_max
         self._hot = hot
         self._cold_writer = cold_writer
@@ -67,12 +77,18 @@ class Archiver:
 
     async def _move(self, entries: Sequence[Outgoing]) -> None:
         dead_letters, summaries = _by_execution(entries)
+        waits = newest(chain.from_iterable(entry.waits for entry in entries))
+        if waits:
+            await self._hot.acknowledge_outbox(self._lease, 0, ())
+            signals = await self._cold_writer.put_waits(waits)
+            # one whose reply is lost is found by the reconciler
+            await self._deliver(signals)
         reports = {entry.execution_id: entry.report for entry in entries if entry.report}
 
         only_dead_letters = [
             Copy(execution_id, None, [], dead_letters[execution_id])
             for execution_id in dead_letters
-            if execution_id not in summaries
+            if execution_id not in summaries and dead_letters[execution_id]
         ]
         refused = await self._put(only_dead_letters)
 

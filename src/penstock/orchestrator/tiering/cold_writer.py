@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Collection, Iterator, Sequence
 
+from penstock.engine.events import SignalReceived
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering.portions import Portions
@@ -24,6 +25,7 @@ from penstock.stores.tiering import (
     last_record,
     summary_from,
 )
+from penstock.stores.waits import WaitChange
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -74,6 +76,14 @@ class ColdWriter:
         for portion in _portions(copies, self._portion_bytes):
             refused |= await self._put_portion(number, portion)
         return refused
+
+    async def put_waits(self, changes: Sequence[WaitChange]) -> list[SignalReceived]:
+        """List open waits in the cold store. Waits for one that is away."""
+        while True:
+            try:
+                return await self._cold.put_waits(changes)
+            except StoreUnavailable:
+                await asyncio.sleep(self._away_seconds)
 
     async def _put_portion(self, number: int, copies: Sequence[Copy]) -> set[str]:
         while True:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 
+from penstock.engine.events import SignalReceived
 from penstock.errors import Fenced, StoreError, StoreUnavailable
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering import rebuild
@@ -46,12 +48,20 @@ class PartitionTiering:
             stores.hot.now,
             timing=timing,
             portions=portions,
+            deliver=self._deliver,
         )
         self._checkpointer = Checkpointer(
             tiering.hot, cold_writer, metrics, timing=timing, portions=portions
         )
         self._is_claimed = asyncio.Event()
         self._is_built = asyncio.Event()
+
+    async def _deliver(self, signals: Sequence[SignalReceived]) -> None:
+        """Put signals that are stored into the inbox; the reconciler finds those that aren't."""
+        if not signals:
+            return
+        with contextlib.suppress(StoreError):
+            await self._stores.hot.append(signals, own=True)
 
     async def build(self, known_number: int) -> None:
         """Claim the partition, and rebuild it if it has lost its data.

@@ -31,8 +31,9 @@ from penstock.engine.transitions import begin_generation
 from penstock.orchestrator.tiering.portions import Portions
 from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores import codec
-from penstock.stores.base import ControlRequest, Intent, Lease, Stores
+from penstock.stores.base import ControlRequest, Intent, Lease, Stored, Stores
 from penstock.stores.tiering import REBUILD_JUMP, Claim, Tiering, Unfinished
+from penstock.stores.waits import WaitChange, changes_of
 from penstock.telemetry.metrics import Metrics
 
 log = logging.getLogger("penstock.orchestrator")
@@ -185,7 +186,7 @@ async def _restore(  # noqa: PLR0913 -- what it is decided by
         if only_unknown:  # those without a copy are found by the reconciler, which starts them
             portion = await _unknown_copies(stores, portion)
 
-        going_on = await _from_checkpoints(
+        going_on, waits = await _from_checkpoints(
             portion, generation, stores.hot.now(), portions.large_bytes
         )
         without_checkpoint = [
@@ -198,12 +199,17 @@ async def _restore(  # noqa: PLR0913 -- what it is decided by
             intents = await stores.cold.executions.intents(without_checkpoint)
         beginning = _from_intents(intents, generation)
 
+        signals = await stores.cold.signals.of([*going_on, *beginning])
         events: list[AnyEvent] = []
         for execution_id in going_on:
             events += _going_on(execution_id, control_requests.get(execution_id))
+            events += signals.get(execution_id, ())
         for execution_id in beginning:
             events += _beginning(execution_id, control_requests.get(execution_id))
+            events += signals.get(execution_id, ())
         await tiering.hot.restore(lease, {**going_on, **beginning})
+        if waits:  # what the outbox still had of these is lost
+            await tiering.cold.put_waits(waits)
         # they wait in the inbox until everything is there
         await stores.hot.append(events, own=True)
         restored += len(going_on) + len(beginning)
@@ -250,17 +256,21 @@ def _size(unfinished: Unfinished) -> int:
 
 async def _from_checkpoints(
     portion: Sequence[Unfinished], generation: int, now: float, large_bytes: int
-) -> dict[str, bytes]:
+) -> tuple[dict[str, bytes], list[WaitChange]]:
     """Executions from their checkpoints, each as one change in the new generation.
 
-    Those without a checkpoint that can be read are missing.
+    Those without a checkpoint that can be read are missing. And which nodes of them wait for
+    somebody.
     """
     executions: dict[str, bytes] = {}
+    waits: list[WaitChange] = []
     for unfinished in portion:
         if not unfinished.changes:
             continue
         try:
-            executions[unfinished.execution_id] = _snapshot(unfinished, generation, now)
+            stored = _snapshot(unfinished, generation, now)
+            executions[unfinished.execution_id] = codec.encode_whole(stored)
+            waits += changes_of(unfinished.execution_id, stored.runs.values())
         except Exception:
             log.exception(
                 "the checkpoint of execution %s can't be read; it begins again",
@@ -268,16 +278,16 @@ async def _from_checkpoints(
             )
         if _size(unfinished) > large_bytes:
             await asyncio.sleep(0)  # the lease has to be renewed meanwhile
-    return executions
+    return executions, waits
 
 
-def _snapshot(unfinished: Unfinished, generation: int, now: float) -> bytes:
+def _snapshot(unfinished: Unfinished, generation: int, now: float) -> Stored:
     changes = [codec.decode_change(data) for data in unfinished.changes]
     record = next(change.record for change in changes if change.record is not None)
     stored = codec.fold(record, changes)
     lines = begin_generation(stored.record, stored.runs.values(), stored.last_seq, generation, now)
     stored.history += lines
-    return codec.encode_whole(stored)
+    return stored
 
 
 def _from_intents(intents: Mapping[str, Intent], generation: int) -> dict[str, bytes]:

@@ -8,6 +8,8 @@ Everything is kept encoded, so that nothing a caller changes afterwards can leak
 - `cold`: what users asked for.
 - `definitions`: its definitions, aliases and known handlers.
 - `counts`: its counts.
+- `signals`: signals to executions.
+- `posts`: signals to whoever waits for a correlation.
 - `api_keys`: its API keys.
 - `audit_log`: its audit log.
 """
@@ -37,6 +39,7 @@ class MemoryStores:
         self.hot = MemoryHotStore(clock, partitions)
         self.queue = self.hot.queue
         self.cold = MemoryColdStore(self.hot)
+        self.hot.on_wait = self.cold.posts.meet
         self.blobs: BlobStore = blobs or MemoryBlobs()
 
     async def open(self) -> None:

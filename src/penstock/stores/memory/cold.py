@@ -10,6 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Protocol
 
+import msgspec
+
 from penstock.engine.commands import Transition
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.stores import codec, idempotency
@@ -27,6 +29,8 @@ from penstock.stores.memory.api_keys import MemoryApiKeys
 from penstock.stores.memory.audit_log import MemoryAuditLog
 from penstock.stores.memory.counts import MemoryCounts
 from penstock.stores.memory.definitions import MemoryDefinitions
+from penstock.stores.memory.posts import MemoryPosts
+from penstock.stores.memory.signals import MemorySignals
 from penstock.stores.partial import history_of
 from penstock.stores.records import (
     AuditLine,
@@ -38,6 +42,7 @@ from penstock.stores.records import (
     FeedEntry,
     Search,
 )
+from penstock.stores.waits import OpenWait, WaitRow, WaitSearch
 
 
 class Facts(Protocol):
@@ -48,6 +53,7 @@ class Facts(Protocol):
     changes: dict[str, list[bytes]]
     dead_letters: list[bytes]
     commit_feed: list[tuple[str, bytes]]
+    waits: dict[tuple[str, str], tuple[int, bytes]]
 
     def stored(self, execution_id: str) -> Stored: ...
 
@@ -62,6 +68,7 @@ class MemoryExecutions:
         self._waiting: set[str] = set()
         self._numbers: dict[str, int] = {}
         self._last_number = 0
+        self.signals = MemorySignals(self, hot.partitions)
 
     async def record_intents(
         self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
@@ -133,6 +140,14 @@ class MemoryExecutions:
         data = self._hot.records.get(execution_id)
         return None if data is None else str(codec.decode_record(data).state)
 
+    def state_of(self, execution_id: str) -> str | None:
+        """The state of an execution; None if there is none."""
+        return self._state(execution_id)
+
+    def copied_signals(self, execution_id: str) -> set[int]:
+        """Numbers of the signals that are part of an execution's records."""
+        return {signal.number for signal in self._hot.stored(execution_id).signals}
+
     def is_waiting(self, execution_id: str) -> bool:
         return execution_id in self._waiting
 
@@ -202,6 +217,7 @@ class MemoryExecutions:
             self._hot.changes.pop(execution_id, None)
             self._control_requests.pop(execution_id, None)
             self._waiting.discard(execution_id)
+        self.signals.forget(old)
 
         self._keys = {key: use for key, use in self._keys.items() if use.execution_id not in old}
         self._hot.commit_feed[:] = [
@@ -290,11 +306,45 @@ class MemoryDeadLetters:
         return len(closing)
 
 
+_waits = msgspec.msgpack.Decoder(OpenWait)
+
+
+class MemoryWaits:
+    def __init__(self, hot: Facts) -> None:
+        self._hot = hot
+
+    async def find(self, search: WaitSearch) -> list[WaitRow]:
+        rows = (self._row(row_id, data) for row_id, data in self._hot.waits.values())
+        matching = (
+            row
+            for row in sorted(rows)
+            if row.id > search.after
+            and search.kind in (None, row.wait.kind)
+            and search.correlation in (None, row.wait.correlation)
+        )
+        return list(islice(matching, search.limit))
+
+    def open(self) -> list[OpenWait]:
+        """Open waits, the oldest first."""
+        return [_waits.decode(data) for _, data in sorted(self._hot.waits.values())]
+
+    def close(self, wait: OpenWait) -> None:
+        self._hot.waits.pop((wait.execution_id, wait.node_id), None)
+
+    def _row(self, row_id: int, data: bytes) -> WaitRow:
+        wait = _waits.decode(data)
+        record = codec.decode_record(self._hot.records[wait.execution_id])
+        return WaitRow(row_id, record.workflow, record.version, wait)
+
+
 class MemoryColdStore:
     def __init__(self, hot: Facts) -> None:
         self.definitions = MemoryDefinitions()
         self.audit_log = MemoryAuditLog()
         self.executions = MemoryExecutions(hot, self.audit_log)
+        self.signals = self.executions.signals
+        self.waits = MemoryWaits(hot)
+        self.posts = MemoryPosts(self.signals, self.waits.open, self.waits.close)
         self.dead_letters = MemoryDeadLetters(hot)
         self.counts = MemoryCounts(self.executions, self.dead_letters)
         self.api_keys = MemoryApiKeys()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec import structs
 
-from penstock.engine.events import AnyEvent
+from penstock.engine.events import AnyEvent, SignalReceived
 from penstock.errors import Fenced, NotOpen
 from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, partition_of
@@ -16,6 +16,11 @@ from penstock.stores.fleet import OrchestratorDetails
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.partial import record_of
+from penstock.stores.waits import OpenWait
+
+
+def _no_signals(_wait: OpenWait) -> list[SignalReceived]:
+    return []
 
 
 class _Partition:
@@ -39,6 +44,11 @@ class MemoryHotStore:
         self.dead_letters: list[bytes] = []
         self.commit_feed: list[tuple[str, bytes]] = []
         """Every change of every execution, in the order of commits."""
+        self.waits: dict[tuple[str, str], tuple[int, bytes]] = {}
+        """By execution and node, what it waits for, with a number in order of their beginnings."""
+        self._waits_opened = 0
+        self.on_wait: Callable[[OpenWait], list[SignalReceived]] = _no_signals
+        """Answers what a node that has begun to wait has to get at once."""
         self.fenced = 0
         self._members: dict[str, float] = {}
         self.is_open = True
@@ -115,6 +125,13 @@ class MemoryHotStore:
         self.dead_letters += dead_letters
         for execution_id, change in plan.changes:
             self._apply_change(partition, execution_id, change)
+        for execution_id, node_id, wait in plan.waits:
+            is_new = self.waits.pop((execution_id, node_id), None) is None
+            if wait is not None:
+                self._waits_opened += 1
+                self.waits[execution_id, node_id] = (self._waits_opened, codec.encode(wait))
+                if is_new:
+                    self.append_now(self.on_wait(wait))
         partition.timers.update(plan.timers_set)
         for execution_id in plan.timers_cleared:
             partition.timers.pop(execution_id, None)
@@ -141,6 +158,19 @@ class MemoryHotStore:
     async def next_due(self, partition: int) -> float | None:
         timers = self._partitions[partition].timers
         return min(timers.values(), default=None)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing happens any more unless something comes from outside."""
+        has_timers = any(partition.timers for partition in self._partitions)
+        return not (has_timers or self.inbox_depth()) and self.queue.is_idle
+
+    def idle_until(self) -> float | None:
+        """When the next timer is due, if nothing happens before; None if something may."""
+        if self.inbox_depth() or not self.queue.is_idle:
+            return None
+        timers = [at for partition in self._partitions for at in partition.timers.values()]
+        return min(timers, default=None)
 
     async def active(self, partition: int) -> list[str]:
         return sorted(self._partitions[partition].active)

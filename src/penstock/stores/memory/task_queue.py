@@ -84,6 +84,11 @@ class MemoryTaskQueue:
         if names:
             self._wake(names)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no task waits for a worker, and none runs."""
+        return not self._queued and not self._claimed
+
     def stop(self, stops: Iterable[Stop]) -> list[Stop]:
         """Drop tasks that nobody waits for. Answers those that workers have claimed."""
         claimed: list[Stop] = []

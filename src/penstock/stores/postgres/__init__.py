@@ -19,6 +19,9 @@ which refuses `\u0000`), and the rest goes through `texts.escaped`.
 - `claims`: who runs a partition, and on which Redis server.
 - `searching`: one page of a search.
 - `counting`: counts.
+- `signals`: signals to executions.
+- `waits`: nodes that wait for somebody.
+- `posts`: signals to whoever waits for a correlation.
 - `dead_letters`: dead letters.
 - `api_keys`: API keys.
 - `audit_log`: the audit log.

@@ -13,7 +13,10 @@ from penstock.stores.postgres.database import Database, DatabaseTiming
 from penstock.stores.postgres.dead_letters import PostgresDeadLetters
 from penstock.stores.postgres.definitions import PostgresDefinitions
 from penstock.stores.postgres.executions import PostgresExecutions
+from penstock.stores.postgres.posts import PostgresPosts
 from penstock.stores.postgres.schema import MIGRATE, VERSION_TABLE, check_schema
+from penstock.stores.postgres.signals import PostgresSignals
+from penstock.stores.postgres.waits import PostgresWaits
 
 
 class PostgresColdStore:
@@ -38,6 +41,9 @@ class PostgresColdStore:
         self.store_id = ""
         self.definitions = PostgresDefinitions(database)
         self.executions = PostgresExecutions(database)
+        self.signals = PostgresSignals(database)
+        self.waits = PostgresWaits(database)
+        self.posts = PostgresPosts(database)
         self.dead_letters = PostgresDeadLetters(database)
         self.counts = PostgresCounts(database)
         self.api_keys = PostgresApiKeys(database)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.engine.events import SignalReceived
 from penstock.stores.base import WorkflowVersion
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.tiering import Claim, Copy, Unfinished, Written
+from penstock.stores.waits import WaitChange
 
 
 class PostgresColdTier:
@@ -14,6 +16,7 @@ class PostgresColdTier:
         self._definitions = store.definitions
         self._copies = store.copies
         self._claims = store.claims
+        self._waits = store.waits
         self.store_id = store.store_id
 
     async def put_copies(
@@ -33,6 +36,9 @@ class PostgresColdTier:
         self, partition: int, after: str = "", limit: int = 500
     ) -> list[Unfinished]:
         return await self._copies.unfinished(partition, after, limit)
+
+    async def put_waits(self, changes: Sequence[WaitChange]) -> list[SignalReceived]:
+        return await self._waits.put(changes)
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         return await self._definitions.put_version_back(version)

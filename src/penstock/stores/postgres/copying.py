@@ -20,6 +20,7 @@ from penstock.stores.phases import phase_of_begun
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
 from penstock.stores.postgres.executions import decode_changes
 from penstock.stores.postgres.intents import record_blob_uses, record_intents_again
+from penstock.stores.postgres.signals import mark_copied
 from penstock.stores.postgres.texts import blob_keys, digest, escaped
 from penstock.stores.sql.statements import statements_beside
 from penstock.stores.tiering import (
@@ -66,6 +67,9 @@ class PostgresCopies:
             async with connection.pipeline():
                 await connection.execute(SQL.raise_number, raised)
                 results = await _write(connection, copies)
+            changes = {copy.execution_id: copy.changes for copy in copies if copy.changes}
+            if changes:
+                await mark_copied(connection, changes)
             if results.are_all_of(copies):
                 return Written()
             # a copy that updated no row is outdated, or has only dead letters, or has no row; one

@@ -61,7 +61,7 @@ class PostgresExecutions:
     ) -> None:
         async with self._database.transaction() as connection:
             columns = "n, phase, state, intent"
-            row = await _select_locked(connection, columns, execution_id)
+            row = await select_locked(connection, columns, execution_id)
             n, phase, state, intent = row or (0, None, None, b"")
             check_triggerable(execution_id, state, waits=phase == Phase.WAITING)
 
@@ -75,7 +75,7 @@ class PostgresExecutions:
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         async with self._database.transaction() as connection:
             columns = "n, phase, state, control_request"
-            row = await _select_locked(connection, columns, execution_id)
+            row = await select_locked(connection, columns, execution_id)
             n, phase, state, last_request = row or (0, None, None, None)
             waits = phase == Phase.WAITING
             check_controllable(execution_id, state, request, waits=waits, last_request=last_request)
@@ -150,7 +150,7 @@ def decode_changes(segments: Sequence[bytes] | None) -> list[bytes]:
     return list(chain.from_iterable(map(_changes_decoder.decode, segments or ())))
 
 
-async def _select_locked(connection: Connection, columns: str, execution_id: str) -> Row | None:
+async def select_locked(connection: Connection, columns: str, execution_id: str) -> Row | None:
     """Columns of an execution's row, which is locked until the transaction ends."""
     if not _is_storable(execution_id):
         return None

@@ -107,6 +107,8 @@ async def _delete(store: PostgresColdStore, rows: list[Row], before: float) -> C
         await _delete_labels(connection, rows)
         await connection.execute(SQL.delete_segments, (numbers,))
         await connection.execute(SQL.delete_reports, (numbers,))
+        await connection.execute(SQL.delete_signals, (numbers,))
+        await connection.execute(SQL.delete_waits, (numbers,))
         dead_letters = await connection.execute(SQL.delete_dead_letters, (numbers,))
         used = await connection.execute(SQL.delete_uses, (numbers,))
         keys = sorted({key for (key,) in await used.fetchall()})

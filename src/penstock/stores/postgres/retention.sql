@@ -13,6 +13,14 @@ DELETE FROM segments WHERE n = ANY(%b)
 -- Deletes the reports of executions. Argument: numbers.
 DELETE FROM reports WHERE n = ANY(%b)
 
+-- delete_signals --
+-- Deletes the signals of executions. Argument: numbers.
+DELETE FROM signals WHERE n = ANY(%b)
+
+-- delete_waits --
+-- Deletes the waits of executions. Argument: numbers.
+DELETE FROM waits WHERE n = ANY(%b)
+
 -- delete_dead_letters --
 -- Deletes the dead letters of executions. Argument: numbers. Result: the number of deleted rows.
 DELETE FROM dead_letters WHERE n = ANY(%b)

@@ -149,6 +149,43 @@ Table(
     ),
 )
 Table(
+    "signals",
+    metadata,
+    _key("n", BigInteger),
+    _must("at", Double),
+    _key("number", Integer),
+    _must("copied", Boolean),
+    _must("name", Text),
+    _may("correlation", Text),
+    _must("sender", Text),
+    _may("idempotency_key", LargeBinary),
+    _must("payload", LargeBinary),
+    Index("uncopied_signals", "n", postgresql_where=text("NOT copied")),
+)
+Table(
+    "waits",
+    metadata,
+    _number("id"),
+    _must("n", BigInteger),
+    _must("node_id", Text),
+    _must("kind", Text),
+    _may("correlation", Text),
+    _must("wait", LargeBinary),
+    Index("wait_of_node", "n", "node_id", unique=True),
+    Index("waits_by_kind", "kind", "id"),
+    Index("waits_by_correlation", "correlation", postgresql_where=text("correlation IS NOT NULL")),
+)
+Table(
+    "posts",
+    metadata,
+    _number("id"),
+    _must("correlation", Text),
+    _must("expires_at", Double),
+    _must("post", LargeBinary),
+    Index("posts_by_correlation", "correlation", "id"),
+    Index("posts_by_expiry", "expires_at"),
+)
+Table(
     "dead_letters",
     metadata,
     _number("id"),

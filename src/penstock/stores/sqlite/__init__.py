@@ -15,6 +15,9 @@
 - `numbers`: the numbers of executions, in order of creation.
 - `searching`: one page of a search.
 - `counting`: counts.
+- `signals`: signals to executions.
+- `waits`: nodes that wait for somebody.
+- `posts`: signals to whoever waits for a correlation.
 - `dead_letters`: dead letters.
 - `api_keys`: API keys.
 - `audit_log`: the audit log.

@@ -14,7 +14,10 @@ from penstock.stores.sqlite.executions import SqliteExecutions
 from penstock.stores.sqlite.forgetting import SqliteRetention
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.numbers import Numbers
+from penstock.stores.sqlite.posts import SqlitePosts
 from penstock.stores.sqlite.reader import Reader
+from penstock.stores.sqlite.signals import SqliteSignals
+from penstock.stores.sqlite.waits import SqliteWaits
 from penstock.stores.sqlite.writer import Writer
 
 
@@ -26,6 +29,9 @@ class SqliteColdStore:
         numbers = Numbers(reader)
         self.definitions = SqliteDefinitions(writer, reader)
         self.executions = SqliteExecutions(hot, writer, reader, searcher, numbers)
+        self.signals = SqliteSignals(writer, reader)
+        self.waits = SqliteWaits(reader)
+        self.posts = SqlitePosts(writer)
         self.dead_letters = SqliteDeadLetters(writer, reader, searcher)
         self.counts = SqliteCounts(searcher)
         self.api_keys = SqliteApiKeys(writer, reader)

@@ -168,6 +168,7 @@ def delete_execution(connection: sqlite3.Connection, row: Old) -> None:
     _delete_rows(connection, "dead_letters", "dead_letter", [row_id for (row_id,) in dead_letters])
     connection.execute(SQL.delete_timer, (n,))
     connection.execute(SQL.delete_report, (n,))
+    connection.execute(SQL.delete_signals, (n,))
     connection.execute(SQL.delete_execution, (n,))
 
 

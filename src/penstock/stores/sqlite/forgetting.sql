@@ -28,6 +28,10 @@ DELETE FROM timers WHERE n = ?
 -- Deletes the report of an execution. Argument: n.
 DELETE FROM reports WHERE n = ?
 
+-- delete_signals --
+-- Deletes the signals of an execution. Argument: n.
+DELETE FROM signals WHERE n = ?
+
 -- delete_execution --
 -- Deletes the row of an execution. Argument: n.
 DELETE FROM executions WHERE n = ?

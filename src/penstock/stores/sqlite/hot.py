@@ -17,7 +17,14 @@ from heapq import heappop, heappush
 
 from msgspec import structs
 
-from penstock.engine.events import AnyEvent, TaskFailed, TaskLost, TaskReturned, TaskSucceeded
+from penstock.engine.events import (
+    AnyEvent,
+    SignalReceived,
+    TaskFailed,
+    TaskLost,
+    TaskReturned,
+    TaskSucceeded,
+)
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced
 from penstock.stores import codec
@@ -28,6 +35,7 @@ from penstock.stores.matching import last_category
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.sql.statements import statements_beside
+from penstock.stores.sqlite import waits
 from penstock.stores.sqlite.claims import Claims
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
@@ -163,16 +171,18 @@ class SqliteHotStore:
         if not is_written and self._is_small(rows):
             is_written = self._writer.now(job, one_statement=not updates)
         if is_written:
-            self._apply(plan)
+            self._apply(plan, updates)
             return
 
         # not answered: once it is written its effects must apply, even if the file is lost by then
         written = self._writing = self._writer.submit(job, is_answered=False)
-        written.add_done_callback(lambda done: None if done.exception() else self._apply(plan))
+        written.add_done_callback(
+            lambda done: None if done.exception() else self._apply(plan, updates)
+        )
         # a submitted job is written also if the caller is cancelled, so its effects must apply then
         await asyncio.shield(written)
 
-    def _apply(self, plan: CommitPlan) -> None:
+    def _apply(self, plan: CommitPlan, updates: _Updates) -> None:
         """Apply the effects of a commit that is durable."""
         self._lease.commit_number += 1
         self._lease.position = plan.position
@@ -183,6 +193,8 @@ class SqliteHotStore:
             self._set_timer(execution_id, wake_at)
         for execution_id in plan.timers_cleared:
             self._set_timer(execution_id, None)
+        if updates.signals:
+            self._inbox.append(updates.signals)
         for ended in plan.ended:
             self._timers.pop(ended.execution_id, None)
             self._numbers.pop(ended.execution_id, None)
@@ -195,8 +207,10 @@ class SqliteHotStore:
         return [(numbers[execution_id], change) for execution_id, change in plan.changes]
 
     def _is_small(self, rows: list[tuple[int, bytes]]) -> bool:
+        if len(rows) > 1:
+            return False
         size = sum(len(data) for _, data in rows)
-        return len(rows) <= 1 and size < SMALL_BYTES and self._is_quiet()
+        return size < SMALL_BYTES and self._is_quiet()
 
     def _is_quiet(self) -> bool:
         """Whether few executions are active, or few of them had a commit lately."""
@@ -232,6 +246,7 @@ class SqliteHotStore:
             updates.states.append((str(ExecutionState.PAUSED), numbers[execution_id]))
         for execution_id in plan.resumed:
             updates.states.append((str(ExecutionState.RUNNING), numbers[execution_id]))
+        updates.waits = waits.numbered(plan.waits, numbers)
         for dead_letter in plan.dead_letters:
             n = numbers[dead_letter.execution_id]
             category = last_category(dead_letter)
@@ -300,6 +315,9 @@ class _Updates:
         self.timers: list[tuple[int, float | None]] = []
         self.dead_letters: list[tuple[int, str, str, bytes]] = []
         self.reports: list[tuple[int, str]] = []
+        self.waits: list[waits.NumberedChange] = []
+        self.signals: list[SignalReceived] = []
+        """Signals that nodes which begin to wait get at once; known once it is written."""
 
     def __bool__(self) -> bool:
         return any(vars(self).values())
@@ -326,6 +344,7 @@ def _write(
         updates.dead_letters,
     )
     insert_many(connection, SQL.put_reports, updates.reports)
+    updates.signals = waits.write(connection, updates.waits)
 
 
 def _write_begun(connection: sqlite3.Connection, numbers: list[int]) -> None:

@@ -17,6 +17,9 @@
 --             `id` is the position in the feed of all executions.
 -- timers      when an execution must be looked at; only those that have a timer.
 -- forgotten   executions that retention has deleted and whose changes are still to go, a few at a time.
+-- signals     messages to executions, numbered per execution; `payload` JSON.
+-- waits       nodes that wait for somebody, over all executions; `wait` is a stores.waits.OpenWait (msgpack).
+-- posts       signals to whoever waits for a correlation, until they expire; `post` is a stores.posts.Post (msgpack).
 -- dead_letters  `dead_letter` is a DeadLetter (msgpack), `category` that of the last attempt's error, `closed` null or how
 --             it was closed.
 -- workflows   every version. A deleted one stays: executions are pinned to it. A document that was started inline is
@@ -63,6 +66,25 @@ CREATE INDEX IF NOT EXISTS changes_of ON changes (n);
 CREATE TABLE IF NOT EXISTS forgotten (n INTEGER PRIMARY KEY);
 
 CREATE TABLE IF NOT EXISTS timers (n INTEGER PRIMARY KEY, wake_at REAL NOT NULL);
+
+CREATE TABLE IF NOT EXISTS signals (
+  n INTEGER NOT NULL, number INTEGER NOT NULL, at REAL NOT NULL, name TEXT NOT NULL, correlation TEXT,
+  sender TEXT NOT NULL, idempotency_key TEXT, payload BLOB NOT NULL, PRIMARY KEY (n, number)
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS waits (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, n INTEGER NOT NULL, node_id TEXT NOT NULL, kind TEXT NOT NULL,
+  correlation TEXT, wait BLOB NOT NULL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS wait_of_node ON waits (n, node_id);
+CREATE INDEX IF NOT EXISTS waits_by_kind ON waits (kind);
+CREATE INDEX IF NOT EXISTS waits_by_correlation ON waits (correlation) WHERE correlation IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS posts (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, correlation TEXT NOT NULL, expires_at REAL NOT NULL, post BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS posts_by_correlation ON posts (correlation);
+CREATE INDEX IF NOT EXISTS posts_by_expiry ON posts (expires_at);
 
 CREATE TABLE IF NOT EXISTS dead_letters (
   id INTEGER PRIMARY KEY, n INTEGER NOT NULL, handler TEXT NOT NULL, category TEXT NOT NULL, closed TEXT,

@@ -10,6 +10,7 @@ that needs them. `input`, `output` and `decision` aren't here: the engine evalua
 - `llm`: `llm_service`: a chat completion.
 - `llm_request`: what its config asks for, and the body of the request.
 - `llm_reply`: what came of the answer: an output, or what is wrong with it.
+- `notify`: `penstock.notify`: tells others that an approval waits.
 - `transform`: `transform`: a value, or a CEL expression.
 - `data`: `penstock.aggregate`, `penstock.compute` and `penstock.validate`.
 - `simple`: `noop`, `echo`, `sleep` and `fail`.
@@ -23,12 +24,14 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 from penstock.config import Settings
+from penstock.definition.model import NOTIFY
 from penstock.sandbox import Sandbox, sandbox_of
 from penstock.worker.context import Context
 from penstock.worker.handlers.data import ComputeHandler, ValidateHandler, aggregate
 from penstock.worker.handlers.http import HttpHandler
 from penstock.worker.handlers.llm import LlmHandler
 from penstock.worker.handlers.mock import mock_http, mock_llm, slowed
+from penstock.worker.handlers.notify import NotifyHandler, mock_notify
 from penstock.worker.handlers.simple import echo, fail, noop, sleep
 from penstock.worker.handlers.transform import TransformHandler
 
@@ -48,7 +51,9 @@ def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Han
 
     call_external_service: Handler = http
     llm_service: Handler = LlmHandler(settings, http)
+    notify: Handler = NotifyHandler(settings, http)
     if settings.mock_services:
+        notify = mock_notify
         call_external_service = slowed(mock_http, settings.mock_seconds)
         llm_service = slowed(mock_llm, settings.mock_seconds)
 
@@ -63,4 +68,5 @@ def builtin(settings: Settings, sandbox: Sandbox | None = None) -> dict[str, Han
         "penstock.aggregate": aggregate,
         "penstock.compute": ComputeHandler(transform),
         "penstock.validate": ValidateHandler(sandbox),
+        NOTIFY: notify,
     }

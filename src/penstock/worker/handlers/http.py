@@ -62,14 +62,17 @@ class HttpHandler:
 
     async def __call__(self, config: dict[str, Any], ctx: Context) -> Any:
         request = read_config(config, ctx)
-        await self.load_client()
-        if self._client is None:
-            self._client = self.new_client()
-
-        response = await self._client.send(request)
+        response = await self.send(request)
         if not request.accepts(response.status_code):
             raise failure(request, response)
         return await read_answer(self.sandbox, FUNCTION, response, ctx.workflow) or output(response)
+
+    async def send(self, request: Request) -> Response:
+        """The answer to a request of another handler, from the client of this one."""
+        await self.load_client()
+        if self._client is None:
+            self._client = self.new_client()
+        return await self._client.send(request)
 
     async def load_client(self) -> None:
         """Import the HTTP library, once, in a thread.

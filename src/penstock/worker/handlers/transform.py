@@ -9,16 +9,13 @@ take as much memory as it likes.
 
 from __future__ import annotations
 
-import base64
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from penstock.definition.cel import INLINE_BYTES, evaluate_cel, inline_bytes, size_of
+from penstock.definition.cel import INLINE_BYTES, evaluate_cel, inline_bytes, size_of, to_json
 from penstock.definition.expression import EXPRESSION_CHARACTERS_MAX, MAPS, is_variable_name
 from penstock.definition.handler_configs import TRANSFORM_TYPES, config_keys
 from penstock.definition.template import Missing
@@ -124,7 +121,7 @@ def _values(
 def evaluated(expression: str, values: dict[str, Any], parents: Sequence[str]) -> bytes:
     """The node's output as JSON."""
     try:
-        return msgspec.json.encode({"result": _to_json(evaluate_cel(expression, values))})
+        return msgspec.json.encode({"result": to_json(evaluate_cel(expression, values))})
     except Missing as error:
         raise _failed(str(error)) from None
     except (ValueError, RecursionError, OverflowError) as error:
@@ -203,30 +200,3 @@ def _cleaned(reason: str, parents: Sequence[str]) -> str:
         return f"'{unknown[1]}' is unknown (parents of this node: {names})"[:300]
     first = re.sub(r"^([A-Z_]+: )?(ERROR: <input>:-?\d+:-?\d+: )?", "", reason.partition("\n")[0])
     return re.sub(r" \[[A-Z_]+\]$", "", first)[:300]
-
-
-def _to_json(value: Any) -> Any:  # noqa: PLR0911 -- a table
-    """A value as CEL's own mapping to JSON has it.
-
-    Bytes are in base64, times are text, durations are in seconds.
-    """
-    match value:
-        case dict():
-            return {
-                key if isinstance(key, str) else str(_to_json(key)): _to_json(item)
-                for key, item in value.items()
-            }
-        case list():
-            return [_to_json(item) for item in value]
-        case bytes() | bytearray():
-            return base64.b64encode(value).decode()
-        case datetime():
-            return value.isoformat().replace("+00:00", "Z")
-        case timedelta():
-            return f"{value.total_seconds():g}s"
-        case None | bool() | int() | str():
-            return value
-        case float() if math.isfinite(value):
-            return value
-    text = str(value)[:100]
-    raise _failed(f"the result of the expression is {text}, which JSON can't represent")

@@ -4,6 +4,8 @@ import { StateBadge } from '../../components/StateBadge';
 import { Time } from '../../components/Time';
 import { ErrorDetail } from './ErrorDetail';
 
+const AT_WORK: readonly string[] = ['RUNNING', 'WAITING'];
+
 export function NodeAttempts({ detail }: { detail: NodeDetail }) {
   if (detail.attempts.length === 0) return null;
   return (
@@ -20,12 +22,12 @@ export function NodeAttempts({ detail }: { detail: NodeDetail }) {
               </span>
               {attempt.started_at && (
                 <span>
-                  ran{' '}
+                  {attempt.state === 'WAITING' ? 'waits' : 'ran'}{' '}
                   <Elapsed
                     from={attempt.started_at}
                     to={
                       attempt.finished_at ??
-                      (attempt.state === 'RUNNING' ? null : attempt.started_at)
+                      (AT_WORK.includes(attempt.state) ? null : attempt.started_at)
                     }
                   />
                 </span>

@@ -8,6 +8,7 @@ import { Loaded } from '../../components/Loaded';
 import { StateBadge } from '../../components/StateBadge';
 import { Tabs } from '../../components/Tabs';
 import { nodeHasEnded } from '../../states';
+import { NodeItems } from './items/NodeItems';
 import { NodeConfig } from './NodeConfig';
 import { NodeLogs } from './NodeLogs';
 import { NodeOutput } from './NodeOutput';
@@ -21,27 +22,41 @@ const TABS = [
   { id: 'config', label: 'Config' },
   { id: 'logs', label: 'Logs' },
 ];
+const ITEMS = { id: 'items', label: 'Items' };
+const ROUNDS = { id: 'items', label: 'Rounds' };
 const LOOK_MS = 1500;
+/** States that change without an event: workers report the start of a short task with its end. */
+const LOOKED_AT: readonly string[] = ['QUEUED', 'RUNNING'];
 
 /** The details of one node, fetched again whenever its state changes. */
 export function NodePanel({
   run,
   nodeId,
+  item,
+  onOpenItem,
   onClose,
 }: {
   run: Run;
   nodeId: string;
+  /** The item whose graph is open. */
+  item: string | null;
+  onOpenItem: (address: string) => void;
   onClose: () => void;
 }) {
   const node = useSyncExternalStore(run.store.subscribe, () => run.store.get(nodeId));
-  const [tab, setTab] = useState('summary');
+  const [chosenTab, setTab] = useState<string | null>(null);
+  const tab = chosenTab ?? (node?.items ? 'items' : 'summary');
   const panel = useRef<HTMLElement>(null);
   const state = node?.state ?? '';
   const detail = useQuery({
     queryKey: ['execution', run.execution.execution_id, 'node', nodeId, state, node?.attempt],
     queryFn: () => getNode(run.execution.execution_id, nodeId),
     placeholderData: (before: NodeDetail | undefined) => before,
-    refetchInterval: state && !nodeHasEnded(state) && state !== 'PENDING' ? LOOK_MS : false,
+    refetchInterval: ({ state: { data } }) => {
+      // An item of a map isn't among the nodes of a graph, so no event says that it has ended.
+      const isOpen = node ? LOOKED_AT.includes(state) : data && !nodeHasEnded(data.state);
+      return isOpen ? LOOK_MS : false;
+    },
   });
   useEffect(() => {
     const before = document.activeElement;
@@ -76,8 +91,21 @@ export function NodePanel({
       </header>
       <Loaded query={detail} what="Loading the node">
         {(data) => (
-          <Tabs label="Parts of the node" tabs={TABS} chosen={tab} onChoose={setTab}>
-            {tab === 'summary' && <NodeSummary detail={data} />}
+          <Tabs
+            label="Parts of the node"
+            tabs={node?.items ? [node.handler === 'repeat' ? ROUNDS : ITEMS, ...TABS] : TABS}
+            chosen={tab}
+            onChoose={setTab}
+          >
+            {tab === 'items' && node && (
+              <NodeItems
+                executionId={run.execution.execution_id}
+                node={node}
+                chosen={item}
+                onChoose={onOpenItem}
+              />
+            )}
+            {tab === 'summary' && <NodeSummary run={run} detail={data} />}
             {tab === 'output' && <NodeOutput detail={data} />}
             {tab === 'config' && <NodeConfig detail={data} />}
             {tab === 'logs' && <NodeLogs run={run} nodeId={nodeId} state={data.state} />}

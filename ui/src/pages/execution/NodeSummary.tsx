@@ -2,15 +2,21 @@ import type { NodeDetail } from '../../api/calls';
 import { Elapsed } from '../../components/Elapsed';
 import { Time } from '../../components/Time';
 import { reasonText } from '../../reasonText';
+import { nodeHasEnded } from '../../states';
 import { ErrorDetail } from './ErrorDetail';
 import { NodeAttempts } from './NodeAttempts';
+import type { Run } from './useRun';
+import { NodeWait } from './waiting/NodeWait';
 
-export function NodeSummary({ detail }: { detail: NodeDetail }) {
+export function NodeSummary({ run, detail }: { run: Run; detail: NodeDetail }) {
   const reason = detail.reason_text ?? reasonText(detail.reason);
   return (
     <div className="node-parts">
       {detail.error && <ErrorDetail error={detail.error} />}
-      {reason && !detail.error && <p className="node-reason">{withCondition(detail, reason)}</p>}
+      <NodeWait run={run} detail={detail} />
+      {reason && !detail.error && !isShownByWait(detail.state) && (
+        <p className="node-reason">{withCondition(detail, reason)}</p>
+      )}
       <dl className="facts">
         <Fact name="Handler">{detail.handler}</Fact>
         <Fact name="Queue">{detail.queue}</Fact>
@@ -21,7 +27,7 @@ export function NodeSummary({ detail }: { detail: NodeDetail }) {
             <Elapsed from={detail.queued_at} to={detail.started_at} />
           )}
         </Fact>
-        <Fact name="Ran">
+        <Fact name={detail.state === 'WAITING' ? 'Waiting for' : 'Ran'}>
           {detail.started_at && <Elapsed from={detail.started_at} to={endOf(detail)} />}
         </Fact>
         <Fact name="Depends on">{detail.dependencies.join(', ')}</Fact>
@@ -54,8 +60,13 @@ function Fact({ name, children }: { name: string; children: React.ReactNode }) {
  */
 function endOf(detail: NodeDetail): string | null {
   if (detail.finished_at) return detail.finished_at;
-  if (detail.state === 'RUNNING') return null;
+  if (detail.state === 'RUNNING' || detail.state === 'WAITING') return null;
   return detail.attempts.at(-1)?.finished_at ?? detail.started_at ?? null;
+}
+
+/** Of a node that hasn't ended, the reason is part of why it isn't running. */
+function isShownByWait(state: string): boolean {
+  return !nodeHasEnded(state) && state !== 'RUNNING';
 }
 
 function withCondition(detail: NodeDetail, reason: string): React.ReactNode {

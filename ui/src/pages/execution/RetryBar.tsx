@@ -7,6 +7,8 @@ import { toast } from '../../components/toast';
 import { navigate } from '../../routing/navigation';
 import { paths } from '../../routing/paths';
 import { useQueryString } from '../../routing/useQueryString';
+import { RetryDetails } from './RetryDetails';
+import { hasItems } from './retryTexts';
 import { useRetryOptions } from './useRetryOptions';
 import type { RetryPreview } from './useRetryPreview';
 import type { Run } from './useRun';
@@ -17,7 +19,7 @@ export function RetryBar({ run, preview }: { run: Run; preview: RetryPreview }) 
   const [, change] = useQueryString();
   const options = useRetryOptions();
   const queries = useQueryClient();
-  const close = () => change({ retry: null, from: null, 'run-version': null });
+  const close = () => change({ retry: null, from: null, items: null, 'run-version': null });
   const retrying = useMutation({
     mutationFn: () => retry(run.execution.execution_id, options, false),
     onSuccess: (retried) => {
@@ -43,6 +45,7 @@ export function RetryBar({ run, preview }: { run: Run; preview: RetryPreview }) 
         ) : (
           !error && <p className="faint">Checking what would run …</p>
         )}
+        {plan && <RetryDetails runs={plan.runs} />}
       </div>
       <label className="field">
         Also rerun from this node
@@ -66,6 +69,19 @@ export function RetryBar({ run, preview }: { run: Run; preview: RetryPreview }) 
           <option value="latest">the latest</option>
         </select>
       </label>
+      {(options.items || (plan && hasItems(plan.runs))) && (
+        <label className="field">
+          Items
+          <select
+            value={options.items ?? ''}
+            onChange={(event) => change({ items: event.target.value })}
+          >
+            <option value="">as the retry needs</option>
+            <option value="failed">only those that didn't complete</option>
+            <option value="all">all of them</option>
+          </select>
+        </label>
+      )}
       <div className="actions">
         <Button onClick={close}>Back</Button>
         <Button
@@ -86,11 +102,11 @@ export function RetryBar({ run, preview }: { run: Run; preview: RetryPreview }) 
 const CHOICES_MAX = 500;
 
 /**
- * The nodes to choose from: all of them, or only the one from the address if there are too many for
- * a list.
+ * The nodes to choose from: all of them if there aren't too many for a list, and the one from the
+ * address, which may be inside of an item.
  */
 function nodeChoices(run: Run, chosen: string | null | undefined): readonly string[] {
   const ids = run.store.ids;
-  if (ids.length <= CHOICES_MAX) return ids;
-  return chosen ? [chosen] : [];
+  const listed = ids.length <= CHOICES_MAX ? ids : [];
+  return chosen && !listed.includes(chosen) ? [...listed, chosen] : listed;
 }

@@ -1,7 +1,14 @@
+import type { RetryOptions } from '../../api/calls';
 import { useQueryString } from '../../routing/useQueryString';
 
-export function useRetryOptions(): { from?: string; version: string } {
+/** What is to be retried, as the address has it. */
+export function useRetryOptions(): RetryOptions & { version: string } {
   const [query] = useQueryString();
   const from = query.get('from');
-  return { ...(from ? { from } : {}), version: query.get('run-version') ?? 'same' };
+  const items = query.get('items');
+  return {
+    ...(from ? { from } : {}),
+    ...(items === 'failed' || items === 'all' ? { items } : {}),
+    version: query.get('run-version') ?? 'same',
+  };
 }

@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { type RetryPlan, retry } from '../../api/calls';
+import { retryRunText } from './retryTexts';
 import { useRetryOptions } from './useRetryOptions';
 import type { Run } from './useRun';
 
@@ -26,7 +27,7 @@ export function useRetryPreview(run: Run, isWanted: boolean): RetryPreview {
     const reused = plan.keeps.map((node): [string, null] => [node, null]);
     return new Map<string, string | null>([
       ...reused,
-      ...plan.runs.map((run): [string, string] => [run.node_id, run.reason]),
+      ...plan.runs.map((run): [string, string] => [run.node_id, retryRunText(run)]),
     ]);
   }, [plan]);
   return { plan, error: isWanted ? previewQuery.error : null, marks };

@@ -1,5 +1,5 @@
 // Which field each of the server's problems belongs to. The server's paths are such as
-// `input.address.city`.
+// `input.address.city`, where `input` is the root.
 import type { Problem } from '../../../api/problem';
 import type { Field } from './fields';
 import { type Errors, join } from './values';
@@ -16,8 +16,9 @@ const MISSING = /^"((?:[^"\\]|\\.)*)" is a required property$/;
 export function errorsByField(
   error: Problem,
   fields: Field[],
+  root = 'input',
 ): { errors: Errors; isAllPlaced: boolean } {
-  const problems = fieldProblems(error);
+  const problems = fieldProblems(error, root);
   const errors: Errors = {};
   let left = problems.length === 0 ? 1 : 0;
   for (const { path, message } of problems) {
@@ -33,9 +34,9 @@ export function errorsByField(
   return { errors, isAllPlaced: left === 0 };
 }
 
-function fieldProblems({ problems }: Pick<Problem, 'problems'>): FieldProblem[] {
+function fieldProblems({ problems }: Pick<Problem, 'problems'>, root: string): FieldProblem[] {
   return problems.map(({ path, message }) => {
-    const fieldPath = path.replace(/^input\.?/, '');
+    const fieldPath = path === root ? '' : path.replace(`${root}.`, '');
     const missing = MISSING.exec(message)?.[1];
     return missing === undefined
       ? { path: fieldPath, message }

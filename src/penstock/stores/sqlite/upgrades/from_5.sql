@@ -1,0 +1,1 @@
+-- Schema 6: signals to executions, and who waits for somebody. The tables are made by schema.sql.
