@@ -88,7 +88,7 @@ GUARDS = [
     Guard(
         "a commit hands out no more tasks than one may",
         "engine/handling.py",
-        at="follow_consequences",
+        at="_consider_and_start",
         pattern="len(_.tasks) >= _",
         without="",
         test="tests/engine/test_rebuilding.py",
@@ -200,10 +200,26 @@ GUARDS = [
     Guard(
         "a deadline of an earlier attempt has no effect",
         "engine/on_timer.py",
-        at="_fire_due",
+        at="_fire",
         pattern="_.attempt != _",
         without="",
         test="tests/engine/test_guards.py tests/engine/test_time.py",
+    ),
+    Guard(
+        "what follows from a deadline comes before the next one",
+        "engine/handling.py",
+        at="_fire_due",
+        pattern="_consider_and_start(execution)",
+        without="",
+        test="tests/engine/test_time.py",
+    ),
+    Guard(
+        "a timer that fires again waits for what follows from the deadline before",
+        "engine/on_timer.py",
+        at="_begin_firing",
+        pattern="not is_under_way",
+        without="True",
+        test="tests/engine/test_time.py",
     ),
     Guard(
         "a return that comes twice hands the task out once",

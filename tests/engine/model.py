@@ -5,7 +5,7 @@ scratch by looking at all nodes, and after each event every node is asked again 
 changes. It shares no code with the engine.
 
 Where the text leaves the order open (which of two ready nodes starts first), the model follows the
-order that it is told (`hint`), but only through steps that it finds allowed itself, and it takes
+order that it is told (`lines`), but only through steps that it finds allowed itself, and it takes
 every step that remains.
 """
 
@@ -15,6 +15,7 @@ import hashlib
 import json
 import math
 import operator
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -263,6 +264,8 @@ class Model:
         """When the next round of a loop may begin."""
         self.due_rounds: set[str] = set()
         """Loops whose pause is over."""
+        self.firing_until: float | None = None
+        """Deadlines until then have their effects now."""
         self.kept: dict[str, dict[str, Any]] = {}
         """By map and identity, outputs of items that an earlier execution has completed."""
         for name, output in (reused or {}).items():
@@ -275,6 +278,8 @@ class Model:
         """Outputs that an earlier execution left, of nodes that aren't recorded as completed yet.
         """
         self.under_way: Collection[str] = ()
+        self.ends_later: Collection[str] = ()
+        """Nodes whose end the engine tells of after other steps that come first."""
         self.signals: list[Signal] = []
         """Every signal that was received."""
         self.taken: dict[int, str] = {}
@@ -476,6 +481,7 @@ class Model:
         What follows a round it decides again.
         """
         self.waited.clear()
+        self.firing_until = None
         for name in self.next_round:
             self._items_of(name)[-1].decided = False
         self.next_round.clear()
@@ -542,6 +548,8 @@ class Model:
             limit = self.nodes[item.map].item_timeout
             if limit is None or item.ended or item.failing or item.timed_out:
                 continue
+            if item.opened_at == math.inf:
+                continue  # a new owner counts from the moment at which it goes on
             if all(self.state[name] in ENDED for name in item.nodes):
                 continue
             ahead.append((item.opened_at + limit, self._rank_of(item), "item", item.address))
@@ -560,16 +568,27 @@ class Model:
         return ((self.rank(item.map) + 1) << 32) + position * size + len(item.nodes)
 
     def fire(self) -> None:
-        for deadline in self.deadlines():
-            due, _, kind, name = deadline
-            if due > self.now:
-                return
-            if not name:
-                self._out_of_time()
-                self.fire()
-                return
-            if deadline in self.deadlines():
-                self._strike(name, kind)
+        """What is due has its effects, one deadline after another: see `strike_next`."""
+        self.firing_until = self.now
+
+    def has_due(self) -> bool:
+        return self._next_due() is not None
+
+    def strike_next(self) -> None:
+        """The effect of the earliest deadline that is due."""
+        deadline = self._next_due()
+        assert deadline is not None
+        _, _, kind, name = deadline
+        if name:
+            self._strike(name, kind)
+        else:
+            self._out_of_time()
+
+    def _next_due(self) -> tuple[float, int, str, str] | None:
+        if self.firing_until is None:
+            return None
+        deadline = next(iter(self.deadlines()), None)
+        return None if deadline is None or deadline[0] > self.firing_until else deadline
 
     def _terminate(self, name: str, state: str) -> None:
         self.failed = state == "FAILED"
@@ -732,7 +751,7 @@ class Model:
 
     def follow(
         self,
-        hint: Iterable[str] = (),
+        lines: Iterable[tuple[str, str]] = (),
         *,
         complete: bool = True,
         opened: Mapping[str, int] | None = None,
@@ -740,12 +759,14 @@ class Model:
         under_way: Collection[str] = (),
         pausing: Collection[str] = (),
     ) -> None:
-        """Take every step that follows; if not `complete`, only those of the nodes in `hint`.
+        """Take every step that follows; if not `complete`, only those of the nodes in `lines`.
 
+        `lines`: nodes and the states that they came to, in the order that the engine has chosen.
         `opened`: how many items of each map were opened by now; `closed`: items that have ended,
         of maps and loops that are `under_way`; `pausing`: loops that wait for their next round.
         """
-        hints = list(hint)
+        hints = [name for name, _ in lines]
+        ahead = deque(lines)
         if self.execution not in {"RUNNING", "PAUSED"}:
             return
         self.under_way = under_way
@@ -753,24 +774,105 @@ class Model:
             for item in self.items.values():
                 item.opened_at = min(item.opened_at, self.now)
         self._count_failures()
-        while self._reuse_one(hints, complete=complete) or (
-            not self.reused
-            and (
-                self._skip_one(hints, complete=complete)
-                or self._open_one(opened or {}, lenient=True)
-                or self._end_one(hints, closed, under_way, complete=complete)
-                or self._decide_one(None if complete else opened or {}, [*hints, *pausing])
-                or self._open_hinted(hints)
-                or self._start_one(hints, complete=complete)
-                or (complete and self._decide_one(None, [], reused=True))
-                or (complete and self._open_one(None))
+        while (
+            self._end_single(closed, under_way, complete=complete)
+            or self._take_next(ahead, hints)
+            or self._reuse_one(hints, complete=complete)
+            or (
+                not self.reused
+                and (
+                    self._skip_one(hints, complete=complete)
+                    or self._open_one(opened or {}, lenient=True)
+                    or self._end_one(hints, closed, under_way, complete=complete)
+                    or self._decide_one(None if complete else opened or {}, [*hints, *pausing])
+                    or self._open_hinted(hints)
+                    or self._start_one(hints, complete=complete)
+                    or (complete and self._decide_one(None, [], reused=True))
+                    or (complete and self._open_one(None))
+                )
             )
+            or self._give_up_next(ahead)
         ):
             self._count_failures()
         if all(self.state[name] in ENDED for name in self.nodes if name not in self.item_of):
             self.execution = "FAILED" if self.failed else "COMPLETED"
             if self.ending == "CANCELLED":
                 self.execution = "CANCELLED"
+
+    def _end_single(
+        self, closed: Collection[str], under_way: Collection[str], *, complete: bool
+    ) -> bool:
+        """End an item that is one node, right after that: its end has no line of its own."""
+        for item in self.items.values():
+            if item.ended or not self.nodes[item.map].single:
+                continue
+            is_told = complete or item.address in closed or item.map not in under_way
+            if is_told and all(self.state[node] in ENDED for node in item.nodes):
+                self._end_item(item)
+                return True
+        return False
+
+    def _take_next(self, ahead: deque[tuple[str, str]], hints: list[str]) -> bool:
+        """Take the step that the engine took next, if it is possible.
+
+        Of steps that are possible at the same moment any may come first: a map may complete, or be
+        stopped by a node that fails beside it.
+        """
+        while ahead and ahead[0][0] not in self.again:
+            name, state = ahead[0]
+            if self.state.get(name) not in {*ENDED, state}:
+                break
+            ahead.popleft()
+        self.ends_later = {name for name, state in ahead if state in ENDED}
+        if not ahead:
+            return False
+        name, state = ahead[0]
+        if self.reused:
+            return self._reuse_one([name], complete=False)
+        item = self.items.get(name)
+        if item and not item.ended and all(self.state[node] in ENDED for node in item.nodes):
+            self._end_item(item)
+            return True
+        node = self.nodes.get(name)
+        if node is None:
+            return self._make_way_for(name)
+        if node.is_region and self.state[name] == "WAITING" and state in ENDED:
+            return self._end_region(node) or self._decide_next(name)
+        taken = [name]
+        is_taken = self._skip_one(taken, complete=False) or self._start_one(taken, complete=False)
+        if is_taken and name in hints:
+            hints.remove(name)
+        return is_taken
+
+    def _give_up_next(self, ahead: deque[tuple[str, str]]) -> bool:
+        """Forget a line that no step leads to: what comes after it may be possible."""
+        if ahead:
+            ahead.popleft()
+            self.ends_later = {name for name, state in ahead if state in ENDED}
+            return True
+        return False
+
+    def _make_way_for(self, name: str) -> bool:
+        """Open the item or the round that a node is in, after deciding the round before it."""
+        regions = [other for other, node in self.nodes.items() if node.is_region]
+        around = [region for region in regions if name.startswith(f"{region}[")]
+        return any(self._decide_next(region) for region in around) or self._open_hinted([name])
+
+    def _decide_next(self, name: str) -> bool:
+        if not self._may_decide(name):
+            return False
+        self._decide_round(self.nodes[name], self._items_of(name)[-1])
+        return True
+
+    def _may_decide(self, name: str) -> bool:
+        """Whether a round has ended, and what follows it isn't decided."""
+        node = self.nodes[name]
+        rounds = self._items_of(name)
+        if node.kind != "loop" or self.state[name] != "WAITING" or name in self.stopping:
+            return False
+        if not rounds or rounds[-1].decided or not rounds[-1].ended:
+            return False
+        return node.cleans_up or not self._is_failing(name)
 
     def _reuse_one(self, hints: list[str], *, complete: bool) -> bool:
         """Before anything else: what was completed earlier has no rule to wait for."""
@@ -1101,11 +1203,12 @@ class Model:
         complete: bool,
     ) -> bool:
         """End an item whose nodes have all ended, or a map whose items have."""
-        singles = [name for name, item in self.items.items() if self.nodes[item.map].single]
-        for name in [*singles, *hints, *self.items, *self.nodes]:
+        for name in [*hints, *self.items, *self.nodes]:
+            if name in self.ends_later:
+                continue
             is_hinted = complete or name in hints
             item = self.items.get(name)
-            if item is not None and not item.ended:
+            if item is not None and not item.ended and not self.nodes[item.map].single:
                 is_told = item.address in closed or item.map not in under_way
                 if (is_hinted or is_told) and all(self.state[node] in ENDED for node in item.nodes):
                     self._end_item(item)
@@ -1225,19 +1328,15 @@ class Model:
     ) -> bool:
         """Decide what follows a round that has ended; nodes start before one that is reused."""
         for name in [*(hint for hint in hints if hint in self.nodes), *self.nodes]:
-            node = self.nodes[name]
+            if name in self.ends_later or not self._may_decide(name):
+                continue
             rounds = self._items_of(name)
-            is_open = node.kind == "loop" and self.state[name] == "WAITING"
-            if not is_open or name in self.stopping or not rounds or rounds[-1].decided:
-                continue
-            if not rounds[-1].ended or (self._is_failing(name) and not node.cleans_up):
-                continue
             if opened is None and rounds[-1].reused is not reused:
                 continue
             is_told = opened is None or name in hints or opened.get(name, 0) > len(rounds)
             if not is_told:
                 continue
-            self._decide_round(node, rounds[-1])
+            self._decide_round(self.nodes[name], rounds[-1])
             return True
         return False
 

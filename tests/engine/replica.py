@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import msgspec
 
 from penstock.engine import events as ev
-from penstock.engine import handling, preparing
-from penstock.engine.commands import Commands, ExecutionRecord, Task
+from penstock.engine import handling, on_timer, preparing
+from penstock.engine.commands import Commands, ExecutionRecord, Task, Transition
 from penstock.engine.deadlines import BACKSTOP_SECONDS
 from penstock.engine.events import Blob, Value
 from penstock.engine.preparing import Preparation, Prepared
-from penstock.engine.state import INLINE_BYTES_MAX
+from penstock.engine.state import INLINE_BYTES_MAX, Execution
 from penstock.engine.states import ExecutionState
 from tests.engine.committed import Committed
 from tests.engine.model import ENDED, EXECUTION_ENDED, Dispatch, Model, Signal
@@ -38,6 +39,34 @@ def commit_weight(lines: int) -> Iterator[None]:
 def inline_bytes(limit: int) -> Iterator[None]:
     with patch.object(handling, "INLINE_BYTES_MAX", limit):
         yield
+
+
+class Mark(NamedTuple):
+    """How far the engine had come when a deadline was about to have its effect."""
+
+    lines: int
+    """Lines of history."""
+    complete: bool
+    """Nothing had to be fetched or computed elsewhere before."""
+    facts: dict[str, Any]
+    """See `_facts`."""
+
+
+@contextmanager
+def firing_marks() -> Iterator[list[Mark]]:
+    """A mark for each deadline that had an effect."""
+    marks: list[Mark] = []
+    fire_next = on_timer.fire_next
+
+    def fire_and_mark(execution: Execution) -> None:
+        is_complete = not (execution.wanted or execution.preparing)
+        mark = Mark(len(execution.commands.history), is_complete, _facts(execution))
+        fire_next(execution)
+        if execution.firing_until is not None:
+            marks.append(mark)
+
+    with patch.object(on_timer, "fire_next", fire_and_mark):
+        yield marks
 
 
 class Replica:
@@ -71,8 +100,8 @@ class Replica:
         """Tasks that a worker has, or that lie in a queue."""
         self.has_more = False
         self.diverged = False
-        """It was told of something before it had finished the commits of the last: another story
-        from here on.
+        """Something happened before it had finished what followed from the last event or deadline:
+        another story from here on.
         """
 
     @property
@@ -86,39 +115,36 @@ class Replica:
     def handle(self, event: ev.AnyEvent, now: float) -> None:
         if isinstance(event, ev.TimerFired):
             self.committed.timer = None
-        with commit_weight(self.weight), inline_bytes(self.inline):
+        was_firing = self.execution.firing_until is not None
+        with commit_weight(self.weight), inline_bytes(self.inline), firing_marks() as marks:
             handling.handle(self.execution, event, now)
         self.preparing.update(self.execution.take_unprepared())
         commands = self.execution.take_commands()
-        hints = [
-            task.node_id for task in commands.tasks if task.node_id in self.model.again
+        again = [
+            (task.node_id, "QUEUED") for task in commands.tasks if task.node_id in self.model.again
         ]  # they come first
-        hints += [
-            line.node_id
-            for line in commands.history
-            if line.before in {"PENDING", "RETRYING", "WAITING"} and line.reason != "item_timeout"
-        ]
         self._commit(commands, event)
         tell(self.model, event, now, self.blobs)
         self.has_more = commands.has_more
-        opened = {
-            run.node_id: run.more.opened
-            for run in self.execution.runs.values()
-            if run.more and run.more.opened
-        }
-        self.model.follow(
-            hints,
-            complete=not self.unfinished,
-            opened=opened,
-            closed=self._closed_items(),
-            under_way={region.address for region in self.execution.regions.values()},
-            pausing=self._pausing_loops(),
-        )
-        assert opened == {
+        is_complete = not self.unfinished
+        last = Mark(len(commands.history), is_complete, _facts(self.execution))
+        self.diverged |= not all(mark.complete for mark in marks)
+        hints = again + _hints(commands.history[: [*marks, last][0].lines])
+        for number, (mark, following) in enumerate(pairwise([*marks, last])):
+            if number or was_firing:
+                self.model.follow(hints, complete=mark.complete, **mark.facts)
+                hints = []
+            self.model.strike_next()
+            hints += _hints(commands.history[mark.lines : following.lines])
+        self.model.follow(hints, complete=is_complete, **last.facts)
+        assert last.facts["opened"] == {
             name: len(self.model._items_of(name))
             for name in self.model.nodes
             if self.model._items_of(name)
         }
+        if self.execution.firing_until is None and not self.unfinished:
+            assert not self.model.has_due()
+            self.model.firing_until = None
         self._compare()
         self._compare_dispatches(commands.tasks)
         self._assert_not_stuck()
@@ -126,24 +152,6 @@ class Replica:
             assert self.committed.timer is None or self.committed.timer > now, (
                 "the timer would fire for ever"
             )
-
-    def _closed_items(self) -> set[str]:
-        """Items that have ended, of maps and loops that are under way."""
-        return {
-            region.item_address(index)
-            for region in self.execution.regions.values()
-            for index, code in enumerate(region.ended)
-            if code
-        }
-
-    def _pausing_loops(self) -> set[str]:
-        """Loops that wait for the time of their next round."""
-        regions = self.execution.regions
-        return {
-            regions[number].address
-            for _, number, _, kind in self.execution.deadlines
-            if kind == "round" and number in regions
-        }
 
     def lose_the_owner(self, now: float) -> None:
         waited = bool(self.model.waited)
@@ -274,6 +282,43 @@ class Replica:
 
     def _value(self, value: Value) -> Any:
         return msgspec.json.decode(self.blobs[value.key] if isinstance(value, Blob) else value)
+
+
+def _facts(execution: Execution) -> dict[str, Any]:
+    """What the history doesn't tell of maps and loops: the model is told."""
+    regions = execution.regions
+    return {
+        "opened": {
+            run.node_id: run.more.opened
+            for run in execution.runs.values()
+            if run.more and run.more.opened
+        },
+        # items that have ended
+        "closed": {
+            region.item_address(index)
+            for region in regions.values()
+            for index, code in enumerate(region.ended)
+            if code
+        },
+        "under_way": {region.address for region in regions.values()},
+        # loops that wait for the time of their next round
+        "pausing": {
+            regions[number].address
+            for _, number, _, kind in execution.deadlines
+            if kind == "round" and number in regions
+        },
+    }
+
+
+def _hints(history: list[Transition]) -> list[tuple[str, str]]:
+    """The nodes that have started, ended or begun to wait, in order, with their new states."""
+    return [
+        (line.node_id, str(line.after))
+        for line in history
+        if line.node_id
+        and line.before in {"PENDING", "RETRYING", "WAITING"}
+        and line.reason != "item_timeout"
+    ]
 
 
 def prepared(preparations: dict[str, Preparation]) -> dict[str, Prepared]:

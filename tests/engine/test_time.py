@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.engine import events as ev
 from penstock.engine.deadlines import BACKSTOP_SECONDS
 from tests.engine.trial import ID, Trial, node, once
@@ -94,6 +96,55 @@ def test_each_attempt_waits_in_the_queue_for_itself():
     assert trial.wake_at == 59.0
     trial.timer(at=59.0)
     assert trial.states == {"a": "FAILED"}
+
+
+@pytest.mark.parametrize("late", [0.0, 100.0])
+def test_what_follows_from_a_deadline_comes_before_the_next_one(late):
+    wait = node("wait", handler="wait", config={"seconds": 10})
+    trial = Trial(wait, node("done", "wait", handler="output"), timeout_seconds=11)
+    trial.timer(at=11 + late)
+    assert trial.execution.record.state == "COMPLETED"
+
+
+@pytest.mark.parametrize("late", [0.0, 100.0])
+def test_an_item_that_ends_at_a_deadline_makes_room_before_the_next_one(late):
+    """However late the timer is: the second item fails, and the third one is open by then."""
+    trial = Trial(
+        node(
+            "each",
+            handler="wait",
+            for_each=[1, 50, 50],
+            max_parallel=2,
+            item_timeout_seconds=4,
+            on_item_failure="fail_fast",
+            config={"seconds": "{{ item }}"},
+        )
+    )
+    trial.timer(at=4 + late)
+    assert trial.states == {
+        "each": "FAILED",
+        "each[0]": "COMPLETED",
+        "each[1]": "FAILED",
+        "each[2]": "CANCELLED",
+    }
+
+
+def test_the_execution_runs_out_of_time_although_much_is_left_to_start():
+    trial = Trial(node("a"), *[node(f"b{n}", "a") for n in range(3000)], timeout_seconds=60)
+    trial.succeed("a", at=59)
+    assert trial.last.has_more
+    trial.timer(at=60)
+    assert trial.execution.record.state == "FAILED"
+
+
+def test_a_timer_that_fires_again_waits_for_what_follows_from_the_deadline_before():
+    wait = node("wait", handler="wait", config={"seconds": 10})
+    trial = Trial(wait, *[node(f"b{n}", "wait") for n in range(1500)], timeout_seconds=60)
+    trial.timer(at=60)
+    assert trial.last.has_more
+    trial.timer(at=60)
+    assert trial.execution.record.state == "FAILED"
+    assert len(trial.tasks) == 1500
 
 
 def test_without_a_queue_timeout_a_task_may_wait_for_ever():

@@ -98,16 +98,46 @@ def provide_prepared(execution: Execution, prepared: Mapping[str, Prepared]) -> 
                 execution.ready.append(number)
 
 
-def follow_consequences(execution: Execution) -> None:  # noqa: C901 -- one loop, hot
+def follow_consequences(execution: Execution) -> None:
+    """Everything that follows from an event, as far as one commit goes."""
+    record = execution.record
+    has_reused = execution.reused or execution.kept_items
+    if has_reused and record.state is not ExecutionState.PENDING:
+        reused_outputs.record(execution, COMMIT_WEIGHT)
+    _consider_and_start(execution)
+    if execution.firing_until is not None:
+        _fire_due(execution)
+    if execution.values:
+        execution.values.clear()
+    if execution.loaded and not execution.wanted:
+        execution.loaded.clear()
+    if execution.preparing:
+        deadlines.wake(execution, execution.now + PREPARE_AGAIN_SECONDS)
+    if not execution.unfinished_nodes and record.state not in EXECUTION_ENDS:
+        finish_by(execution, record.ending)
+    elif execution.deadlines:
+        deadlines.wake(execution, execution.deadlines[0][0])
+
+
+def _fire_due(execution: Execution) -> None:
+    """Fire the deadlines that are due, each with everything that follows from it.
+
+    The rest waits if the commit is full, and has no effect if all nodes have ended before it.
+    """
+    while execution.unfinished_nodes and not execution.commands.has_more:
+        on_timer.fire_next(execution)
+        if execution.firing_until is None:
+            return
+        _consider_and_start(execution)
+
+
+def _consider_and_start(execution: Execution) -> None:
     """Consider and start nodes, as far as one commit goes.
 
     With worklists and without recursion: a DAG may be 10,000 deep.
     """
     commands = execution.commands
     record = execution.record
-    has_reused = execution.reused or execution.kept_items
-    if has_reused and record.state is not ExecutionState.PENDING:
-        reused_outputs.record(execution, COMMIT_WEIGHT)
     history = commands.history
     considered = execution.considered
     ready = execution.ready
@@ -128,16 +158,6 @@ def follow_consequences(execution: Execution) -> None:  # noqa: C901 -- one loop
             start(execution, ready.popleft())
         if execution.ended_catchers:
             review_catches(execution)
-    if execution.values:
-        execution.values.clear()
-    if execution.loaded and not execution.wanted:
-        execution.loaded.clear()
-    if execution.preparing:
-        deadlines.wake(execution, execution.now + PREPARE_AGAIN_SECONDS)
-    if not execution.unfinished_nodes and record.state not in EXECUTION_ENDS:
-        finish_by(execution, record.ending)
-    elif execution.deadlines:
-        deadlines.wake(execution, execution.deadlines[0][0])
 
 
 def _has_region_step(execution: Execution) -> bool:

@@ -1,4 +1,8 @@
-"""Due deadlines of an execution: retries, backstops, queue timeouts and execution timeouts."""
+"""Due deadlines of an execution: retries, backstops, queue timeouts and execution timeouts.
+
+Of several that are due, the earliest has its effect first, and everything that follows from it
+comes before the next one (`handling`). So what happens doesn't depend on how late the timer is.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.engine import regions, waiting
 from penstock.engine.commands import NodeRun
-from penstock.engine.deadlines import Kind, arm_queue
+from penstock.engine.deadlines import Deadline, Kind, arm_queue
 from penstock.engine.ending import stop_task, time_out, time_out_cleanup
 from penstock.engine.event_handlers import on
 from penstock.engine.events import TaskError, TimerFired
@@ -29,7 +33,19 @@ def timer_fired(execution: Execution, _event: TimerFired) -> None:
     execution.wake_at = None
     execution.commands.timer_changed = True
     execution.commands.wake_at = None
-    _fire_due(execution)
+    _begin_firing(execution)
+
+
+def _begin_firing(execution: Execution) -> None:
+    """Fire the first deadline that is due; the others follow with its consequences.
+
+    It isn't held up by nodes that are left over from another commit. While earlier deadlines are
+    being fired, it waits for what follows from these.
+    """
+    is_under_way = execution.firing_until is not None
+    execution.firing_until = execution.now
+    if not is_under_way:
+        fire_next(execution)
 
 
 def resume(execution: Execution) -> None:
@@ -56,30 +72,39 @@ def _resume_deadlines(execution: Execution, paused_at: float) -> None:
         if deadline[3] != "queue":  # those were armed anew
             heappush(execution.deadlines, deadline)
     execution.deadlines_paused.clear()
-    _fire_due(execution)
+    _begin_firing(execution)
 
 
-def _fire_due(execution: Execution) -> None:
-    """Everything that is due. A deadline whose attempt is over has no effect."""
+def fire_next(execution: Execution) -> None:
+    """Let the next deadline that is due have its effect; none is left if `firing_until` is None.
+
+    Deadlines that mean nothing any more are passed over: a new owner doesn't have them.
+    """
     deadlines = execution.deadlines
-    while deadlines and deadlines[0][0] <= execution.now:
-        deadline = heappop(deadlines)
-        _, number, attempt, kind = deadline
-        if kind in ("execution", "cleanup"):
-            _end_in_time(execution)
-            continue
-        if kind == "item":
-            regions.item_due(execution, number)
-            continue
-        if not execution.has_number(number):
-            continue
-        run = execution.runs.get(execution.node(number).node_id)
-        if run is None or run.attempt != attempt:
-            continue
-        if kind in PAUSED_KINDS and execution.record.state == ExecutionState.PAUSED:
-            execution.deadlines_paused.append(deadline)
-        else:
-            _DUE[kind](execution, number, run)
+    until = execution.firing_until
+    while until is not None and deadlines and deadlines[0][0] <= until:
+        if _fire(execution, heappop(deadlines)):
+            return
+    execution.firing_until = None
+
+
+def _fire(execution: Execution, deadline: Deadline) -> bool:
+    """Whether the deadline had an effect: its attempt may be over, or the execution paused."""
+    _, number, attempt, kind = deadline
+    if kind in ("execution", "cleanup"):
+        _end_in_time(execution)
+        return True
+    if kind == "item":
+        return regions.item_due(execution, number)
+    if not execution.has_number(number):
+        return False
+    run = execution.runs.get(execution.node(number).node_id)
+    if run is None or run.attempt != attempt:
+        return False
+    if kind in PAUSED_KINDS and execution.record.state == ExecutionState.PAUSED:
+        execution.deadlines_paused.append(deadline)
+        return False
+    return _DUE[kind](execution, number, run)
 
 
 def _end_in_time(execution: Execution) -> None:
@@ -92,40 +117,44 @@ def _end_in_time(execution: Execution) -> None:
         time_out_cleanup(execution, ending)
 
 
-def _retry_due(execution: Execution, number: int, run: NodeRun) -> None:
-    if run.state is NodeState.RETRYING:
-        execution.ready.append(number)
+def _retry_due(execution: Execution, number: int, run: NodeRun) -> bool:
+    if run.state is not NodeState.RETRYING:
+        return False
+    execution.ready.append(number)
+    return True
 
 
-def _attempt_due(execution: Execution, _number: int, run: NodeRun) -> None:
+def _attempt_due(execution: Execution, _number: int, run: NodeRun) -> bool:
     if run.state is not NodeState.RUNNING:
-        return
+        return False
     stop_task(execution, run)
     seconds = execution.node_of(run).timeout_seconds
     message = f"no outcome {seconds:g} s after the start, and the worker didn't stop it in time"
     error = TaskError(ErrorCategory.TIMEOUT, message)
     attempt_failed(execution, run, error, retryable=True, retry_after=None)
+    return True
 
 
-def _queue_due(execution: Execution, number: int, run: NodeRun) -> None:
+def _queue_due(execution: Execution, number: int, run: NodeRun) -> bool:
     seconds = execution.node_of(run).queue_timeout_seconds or 0.0
     # a pause may have moved the moment: then a later deadline stands beside this one
     if run.state is not NodeState.QUEUED or (run.queued_at or 0.0) + seconds > execution.now:
-        return
+        return False
     stop_task(execution, run)
     message = f"no worker took the task within {seconds:g} s; is one serving its queue?"
     fail_node(execution, number, run, TaskError(ErrorCategory.QUEUE_TIMEOUT, message))
+    return True
 
 
-def _region_due(execution: Execution, number: int, _run: NodeRun) -> None:
-    regions.region_due(execution, number)
+def _region_due(execution: Execution, number: int, _run: NodeRun) -> bool:
+    return regions.region_due(execution, number)
 
 
-def _round_due(execution: Execution, number: int, _run: NodeRun) -> None:
-    regions.round_due(execution, number)
+def _round_due(execution: Execution, number: int, _run: NodeRun) -> bool:
+    return regions.round_due(execution, number)
 
 
-_DUE: dict[Kind, Callable[[Execution, int, NodeRun], None]] = {
+_DUE: dict[Kind, Callable[[Execution, int, NodeRun], bool]] = {
     "retry": _retry_due,
     "attempt": _attempt_due,
     "queue": _queue_due,

@@ -558,30 +558,32 @@ def go_on(execution: Execution, number: int) -> bool:
     return True
 
 
-def region_due(execution: Execution, number: int) -> None:
+def region_due(execution: Execution, number: int) -> bool:
     """The time of a map or a loop is up: open items are stopped, and it fails."""
     region = execution.regions.get(number)
-    if region is None:
-        return
+    if region is None or region.more.timed_out:
+        return False
     region.more.timed_out = True
     execution.commands.nodes[region.address] = region.run
     stop_region(execution, region)
     if region.plan.repeat is not None:
         execution.ended_regions.append(region)
+    return True
 
 
-def item_due(execution: Execution, own_number: int) -> None:
+def item_due(execution: Execution, own_number: int) -> bool:
     """The time of an item is up: it fails."""
     item = execution.items.get(own_number)
     if item is None or item.failing or not item.unfinished:
-        return
+        return False
     item.timed_out = True
     if item.region.plan.is_single:
         _time_out_single(execution, item)
-        return
+        return True
     item.failing = True
     move_item(execution, run_of_item(execution, item), NodeState.WAITING, Reason.ITEM_TIMEOUT)
     fail_fast(execution, item)
+    return True
 
 
 def _time_out_single(execution: Execution, item: OpenItem) -> None:
@@ -599,11 +601,13 @@ def _item_timeout(item: OpenItem) -> TaskError:
     return TaskError(ErrorCategory.TIMEOUT, f"the item didn't end within {seconds:g} s")
 
 
-def round_due(execution: Execution, number: int) -> None:
+def round_due(execution: Execution, number: int) -> bool:
     """A loop has waited for its next round."""
     region = execution.regions.get(number)
-    if region is not None:
-        execution.ended_regions.append(region)
+    if region is None:
+        return False
+    execution.ended_regions.append(region)
+    return True
 
 
 def arm_round(execution: Execution, region: Region, due_at: float) -> None:

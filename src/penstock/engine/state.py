@@ -66,6 +66,7 @@ class Execution:
         "ended_items",
         "ended_regions",
         "filling",
+        "firing_until",
         "inline_bytes",
         "item_nodes",
         "item_numbers",
@@ -158,6 +159,8 @@ class Execution:
         """Deadlines that came while the execution was paused, and wait for its end."""
         self.wake_at: float | None = None
         """When the stored timer fires."""
+        self.firing_until: float | None = None
+        """Deadlines until then are due and have their effects, one after another."""
 
         self.ended_catchers: list[int] = []
         """Catchers that have ended while one event is handled: see `catching`."""

@@ -146,19 +146,24 @@ def is_expiring(execution: Execution, now: float) -> bool:
     return False
 
 
-def wait_is_over(execution: Execution, number: int, run: NodeRun) -> None:
+def wait_is_over(execution: Execution, number: int, run: NodeRun) -> bool:
     """The time that a node waits for, or the longest that it waits for somebody, has come."""
     if run.state is not NodeState.WAITING or run.more is None or run.more.config is None:
-        return
+        return False
     if execution.node(number).handler == "wait":
         now = execution.now
         waited_seconds = 0.0 if run.started_at is None else now - run.started_at
         until = now if run.due_at is None else run.due_at
         complete(execution, number, run, _time_output(until, waited_seconds))
-        return
-    if run.more.kind == "approval":
+    elif run.more.kind == "approval":
         _expire(execution, number, run)
-        return
+    else:
+        _end_without_signal(execution, number, run, run.more)
+    return True
+
+
+def _end_without_signal(execution: Execution, number: int, run: NodeRun, more: More) -> None:
+    """No signal, or too few of them, came in time."""
     awaited = awaited_by(run)
     if awaited.on_timeout == "fail":
         names = " or ".join(awaited.names)
@@ -167,17 +172,18 @@ def wait_is_over(execution: Execution, number: int, run: NodeRun) -> None:
         return
     output: dict[str, Any] = {"timed_out": True}
     if awaited.count:
-        output["signals"] = _taken(execution, run.more)
+        output["signals"] = _taken(execution, more)
     complete(execution, number, run, msgspec.json.encode(output), "timed out")
 
 
-def limit_reached(execution: Execution, number: int, run: NodeRun) -> None:
+def limit_reached(execution: Execution, number: int, run: NodeRun) -> bool:
     """The node's own `timeout_seconds` are over."""
     if run.state is not NodeState.WAITING:
-        return
+        return False
     seconds = execution.node(number).timeout_seconds
     message = f"it has waited for {seconds:g} s, its timeout_seconds"
     fail_node(execution, number, run, TaskError(ErrorCategory.TIMEOUT, message))
+    return True
 
 
 def _time_output(until: float, waited_seconds: float) -> bytes:
