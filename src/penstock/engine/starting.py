@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.engine.state import Execution
 
 
+QUEUED = NodeState.QUEUED  # looked up here, once: see `settling`
 PREPARATION_BYTES_MAX = 128 * 1024 * 1024
 """Of all values that one node refers to."""
 
@@ -259,7 +260,7 @@ def _use_prepared(
 
 
 def _is_returned(run: NodeRun) -> bool:
-    return run.state is NodeState.QUEUED and run.reason == Reason.RETURNED
+    return run.state is QUEUED and run.reason == Reason.RETURNED
 
 
 def _lacks_blobs(execution: Execution, number: int, node: PlanNode) -> bool:
@@ -365,7 +366,7 @@ def _dispatch(  # noqa: C901 -- one case after another, hot
             return
         config = msgspec.json.encode(resolved)
 
-    is_returned = run.state is NodeState.QUEUED
+    is_returned = run.state is QUEUED
     if not is_returned:
         run.attempt += 1
         run.queued_at = execution.now
@@ -424,6 +425,6 @@ def _dispatch(  # noqa: C901 -- one case after another, hot
         run.reason = None
         commands.nodes[run.node_id] = run
         return
-    move_node(execution, run, NodeState.QUEUED)
+    move_node(execution, run, QUEUED)
     if node.queue_timeout_seconds:
         arm_queue(execution, run)
