@@ -48,10 +48,13 @@ def start(execution: Execution, number: int) -> None:
     if is_inside and not _may_start_inside(execution, number):
         return
     node = execution.nodes[number] if is_static else execution.item_nodes[number]
+    run = execution.runs.get(node.node_id)
+    if run is None and node.is_plain:
+        _dispatch(execution, number, node, open_run(execution, number))
+        return
     if (node.needs or node.is_data or node.region) and _lacks_blobs(execution, number, node):
         execution.blocked.append(number)
         return
-    run = execution.runs.get(node.node_id)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
 
