@@ -188,7 +188,8 @@ class SqliteHotStore:
         self._lease.position = plan.position
         self.queue.remove_claims(self._inbox.trim(plan.position))
         self.queue.apply(plan)
-        self._pending.difference_update([execution_id for execution_id, _ in plan.changes])
+        if self._pending:
+            self._pending.difference_update([execution_id for execution_id, _ in plan.changes])
         for execution_id, wake_at in plan.timers_set:
             self._set_timer(execution_id, wake_at)
         for execution_id in plan.timers_cleared:
