@@ -150,6 +150,8 @@ class PlanNode(msgspec.Struct, gc=False):
 
     A `timeout_seconds` of 0 then means that it has no limit.
     """
+    is_plain: bool = False
+    """A worker gets its config as it stands here: nothing is decided or computed before."""
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -592,6 +594,10 @@ class _Compiler:
             or node.handler == "input"
             or (condition is not None and condition.uses_input)
         )
+        region = parts.region.plan if parts.region else None
+        is_data = node.handler in DATA_HANDLERS
+        waits = node.handler in WAITING_HANDLERS
+        is_for_worker = not (is_data or waits or region)
         return PlanNode(
             node_id=node.id,
             handler=node.handler,
@@ -607,7 +613,7 @@ class _Compiler:
             optional=node.optional,
             dead_letter=not node.optional if node.dead_letter is None else node.dead_letter,
             fails_with_dependency=node.on_dependency_failure == "fail",
-            is_data=node.handler in DATA_HANDLERS,
+            is_data=is_data,
             fixed_config=msgspec.json.encode(node.config) if config.is_fixed else None,
             needs=parts.needs,
             uses_input=uses_input,
@@ -616,8 +622,9 @@ class _Compiler:
             is_about_end=parts.is_about_end,
             catches=self._catches(node),
             catchers=catchers,
-            region=parts.region.plan if parts.region else None,
-            waits=node.handler in WAITING_HANDLERS,
+            region=region,
+            waits=waits,
+            is_plain=is_for_worker and condition is None and config.is_fixed and not parts.needs,
         )
 
     def _timeout_seconds(self, node: Node, defaults: HandlerDefaults) -> float:

@@ -36,6 +36,10 @@ from penstock.engine.starting import start
 from penstock.engine.state import INLINE_BYTES_MAX, NO_COMMANDS, Execution
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 
+# looked up here, once: see `settling`
+RUNNING = ExecutionState.RUNNING
+START = Verdict.START
+SKIP_FAILED = Verdict.SKIP_FAILED
 PREPARE_AGAIN_SECONDS = 5.0
 """While a node's preparation is under way a timer is set.
 
@@ -145,7 +149,7 @@ def _consider_and_start(execution: Execution) -> None:
         review_catches(execution)
     while (
         considered
-        or (ready and record.state is ExecutionState.RUNNING)
+        or (ready and record.state is RUNNING)
         or (execution.regions and _has_region_step(execution))
     ):
         is_full = len(history) + (commands.size >> 10) >= COMMIT_WEIGHT
@@ -163,7 +167,7 @@ def _consider_and_start(execution: Execution) -> None:
 def _has_region_step(execution: Execution) -> bool:
     if execution.ended_items or execution.ended_regions:
         return True
-    return bool(execution.filling) and execution.record.state is ExecutionState.RUNNING
+    return bool(execution.filling) and execution.record.state is RUNNING
 
 
 def _take_region_step(execution: Execution) -> bool:
@@ -198,11 +202,11 @@ def consider(execution: Execution, number: int) -> None:
             verdict = execution.tally.verdict(node, number)
         failing = execution.record.failing
     # first: what the node asks for then also counts while failing fast
-    if verdict is Verdict.SKIP_FAILED:
+    if verdict is SKIP_FAILED:
         upstream_failed(execution, number)
     elif failing and node.rule not in CLEANUP_RULES:
         skip(execution, number, Reason.EXECUTION_FAILED)
-    elif verdict is Verdict.START:
+    elif verdict is START:
         execution.readied.add(number)
         execution.ready.append(number)
     elif verdict is Verdict.SKIP and execution.record.ending is not None and is_static:

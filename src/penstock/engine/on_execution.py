@@ -20,13 +20,17 @@ from penstock.engine.transitions import move_execution
 if TYPE_CHECKING:
     from penstock.engine.state import Execution
 
+# looked up here, once: see `settling`
+PENDING = ExecutionState.PENDING
+RUNNING = ExecutionState.RUNNING
+
 
 @on(ExecutionStarted)
 def execution_started(execution: Execution, _event: ExecutionStarted) -> None:
-    if execution.record.state != ExecutionState.PENDING:
+    if execution.record.state is not PENDING:
         return
     execution.record.started_at = execution.now
-    move_execution(execution, ExecutionState.RUNNING)
+    move_execution(execution, RUNNING)
     deadlines.arm_execution(execution)
     for number in execution.plan.roots:
         execution.readied.add(number)

@@ -41,6 +41,10 @@ EARLY_RULES: frozenset[TriggerRule] = frozenset({"one_success", "caught"})
 settled.
 """
 
+# looked up here, once: see `settling`
+_SUCCESS = Outcome.SUCCESS
+_OUTCOME_SKIP = Outcome.SKIP
+_FAILURE = Outcome.FAILURE
 _WAIT = Verdict.WAIT
 _START = Verdict.START
 _SKIP = Verdict.SKIP
@@ -128,12 +132,12 @@ class Tally:
         """
         children = node.children
         unsettled = self.unsettled
-        counted = self.successes if outcome is Outcome.SUCCESS else self.failures
-        increment = outcome is not Outcome.SKIP
+        counted = self.successes if outcome is _SUCCESS else self.failures
+        increment = outcome is not _OUTCOME_SKIP
         for child in children:
             unsettled[child] -= 1
             counted[child] += increment
-        if nodes is None or outcome is Outcome.FAILURE:
+        if nodes is None or outcome is _FAILURE:
             return children
         return [
             child for child in children if not unsettled[child] or nodes[child].rule in EARLY_RULES

@@ -16,13 +16,18 @@ if TYPE_CHECKING:
     from penstock.engine.items import OpenItem
     from penstock.engine.state import Execution
 
+# looked up here, once: in Python 3.11 a member of an enum costs as much as a call
+PENDING = NodeState.PENDING
+COMPLETED = NodeState.COMPLETED
+SUCCESS = Outcome.SUCCESS
+
 
 def open_run(execution: Execution, number: int) -> NodeRun:
     """The record of a node that leaves PENDING."""
     is_static = number < execution.static_count
     node = execution.nodes[number] if is_static else execution.item_nodes[number]
     node_id = node.node_id
-    run = NodeRun(node_id, NodeState.PENDING)
+    run = NodeRun(node_id, PENDING)
     execution.runs[node_id] = run
     if number >= execution.static_count:
         item = execution.items[number]
@@ -38,7 +43,7 @@ def run_of_item(execution: Execution, item: OpenItem) -> NodeRun:
     """The record of an item itself, which most items have from their end on."""
     run = execution.runs.get(item.address)
     if run is None:
-        run = NodeRun(item.address, NodeState.PENDING)
+        run = NodeRun(item.address, PENDING)
         execution.runs[item.address] = run
     return run
 
@@ -51,8 +56,8 @@ def complete(
     commands.outputs[run.node_id] = output
     if type(output) is bytes:
         commands.size += len(output)
-    move_node(execution, run, NodeState.COMPLETED, reason)
-    settle(execution, number, Outcome.SUCCESS)
+    move_node(execution, run, COMPLETED, reason)
+    settle(execution, number, SUCCESS)
 
 
 def skip(execution: Execution, number: int, reason: Reason) -> None:

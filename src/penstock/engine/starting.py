@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.engine.state import Execution
 
 
+QUEUED = NodeState.QUEUED  # looked up here, once: see `settling`
 PREPARATION_BYTES_MAX = 128 * 1024 * 1024
 """Of all values that one node refers to."""
 
@@ -47,10 +48,13 @@ def start(execution: Execution, number: int) -> None:
     if is_inside and not _may_start_inside(execution, number):
         return
     node = execution.nodes[number] if is_static else execution.item_nodes[number]
+    run = execution.runs.get(node.node_id)
+    if run is None and node.is_plain:
+        _dispatch(execution, number, node, open_run(execution, number))
+        return
     if (node.needs or node.is_data or node.region) and _lacks_blobs(execution, number, node):
         execution.blocked.append(number)
         return
-    run = execution.runs.get(node.node_id)
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
         return
 
@@ -259,7 +263,7 @@ def _use_prepared(
 
 
 def _is_returned(run: NodeRun) -> bool:
-    return run.state is NodeState.QUEUED and run.reason == Reason.RETURNED
+    return run.state is QUEUED and run.reason == Reason.RETURNED
 
 
 def _lacks_blobs(execution: Execution, number: int, node: PlanNode) -> bool:
@@ -365,7 +369,7 @@ def _dispatch(  # noqa: C901 -- one case after another, hot
             return
         config = msgspec.json.encode(resolved)
 
-    is_returned = run.state is NodeState.QUEUED
+    is_returned = run.state is QUEUED
     if not is_returned:
         run.attempt += 1
         run.queued_at = execution.now
@@ -424,6 +428,6 @@ def _dispatch(  # noqa: C901 -- one case after another, hot
         run.reason = None
         commands.nodes[run.node_id] = run
         return
-    move_node(execution, run, NodeState.QUEUED)
+    move_node(execution, run, QUEUED)
     if node.queue_timeout_seconds:
         arm_queue(execution, run)

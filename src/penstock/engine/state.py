@@ -34,6 +34,7 @@ from penstock.engine.reasons import Reason
 from penstock.engine.states import NODE_ENDS, ExecutionState, NodeState
 from penstock.engine.waiting import listen
 
+PENDING = ExecutionState.PENDING  # looked up here, once: see `settling`
 NO_WORK: deque[Any] = deque(maxlen=0)
 """Stands for the worklists of maps and loops in the many executions that have none."""
 NO_COMMANDS = Commands("")
@@ -186,7 +187,7 @@ class Execution:
         """Items whose last node has ended."""
         self.ended_regions: deque[Region] = NO_WORK
         """Regions of which no item is open, and none may be opened."""
-        if record.state != ExecutionState.PENDING:
+        if record.state is not PENDING:
             _restore(self, runs)
 
     def node(self, number: int) -> PlanNode:

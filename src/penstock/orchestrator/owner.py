@@ -259,7 +259,7 @@ class PartitionOwner:
             elif execution is not None:
                 self._batch[event.execution_id] = execution
                 try:
-                    if isinstance(event, MAY_END_ALL) and execution.node_count() > LARGE_NODES:
+                    if execution.node_count() > LARGE_NODES and isinstance(event, MAY_END_ALL):
                         await self._handle_large(execution, event, now)
                     else:
                         self._handle(execution, event, now)
@@ -284,9 +284,10 @@ class PartitionOwner:
         """
         expiring: dict[str, Execution] = {}
         for _, event in events:
-            execution = self._cache.get(event.execution_id)
-            if isinstance(event, TimerFired) and execution and is_expiring(execution, now):
-                expiring[event.execution_id] = execution
+            if type(event) is TimerFired:  # most aren't, and `isinstance` is slow to deny it
+                execution = self._cache.get(event.execution_id)
+                if execution and is_expiring(execution, now):
+                    expiring[event.execution_id] = execution
         if not expiring:
             return events
 

@@ -53,8 +53,10 @@ class Waiting:
         self, record: ExecutionRecord, runs: Mapping[str, NodeRun], plan: Plan
     ) -> dict[str, Wait]:
         """Why nodes wait, by node: of those that are QUEUED and that no live worker can take."""
+        if record.state is not ExecutionState.RUNNING:
+            return {}
         queued = [run.node_id for run in runs.values() if run.state is NodeState.QUEUED]
-        if not queued or record.state is not ExecutionState.RUNNING:
+        if not queued:
             return {}
         try:
             offers = await self.offers()

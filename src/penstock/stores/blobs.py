@@ -21,7 +21,7 @@ async def fetch_outputs(outputs: Mapping[str, Value], blobs: BlobStore) -> dict[
     """Outputs as JSON text, wherever they are stored."""
     texts: dict[str, bytes] = {}
     for node_id, value in outputs.items():
-        texts[node_id] = await blobs.get(value) if isinstance(value, Blob) else value
+        texts[node_id] = value if isinstance(value, bytes) else await blobs.get(value)
     return texts
 
 

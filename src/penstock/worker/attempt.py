@@ -281,7 +281,7 @@ async def run_traced(
 
 async def _call(attempt: Attempt, handler: Handler, runners: Runners) -> Any:
     task = attempt.task
-    if isinstance(task.config, Blob) or _has_blob(task.inputs):
+    if not isinstance(task.config, bytes) or _has_blob(task.inputs):
         task = await _fetched(attempt, handler, runners)
     if attempt.room_bytes:
         async with runners.room.turn_for(attempt.room_bytes):
@@ -387,7 +387,7 @@ class RemoteFailure(Exception):
 
 def _has_blob(inputs: list[tuple[str, Value]]) -> bool:
     for _, value in inputs:  # noqa: SIM110 -- any() would make a generator for every task
-        if isinstance(value, Blob):
+        if not isinstance(value, bytes):
             return True
     return False
 

@@ -37,6 +37,8 @@ from penstock.stores.sqlite.writer import Writer
 SQL = statements_beside(__file__)
 
 PENDING = str(ExecutionState.PENDING)
+STARTED = str(Phase.STARTED)
+WAITING = str(Phase.WAITING)
 
 
 class SqliteExecutions:
@@ -80,14 +82,14 @@ class SqliteExecutions:
 
     def _intent_row(self, intent: Intent) -> Row:
         record = intent.record
-        phase = Phase.WAITING if intent.waits else Phase.STARTED
+        phase = WAITING if intent.waits else STARTED
         labels = msgspec.json.encode(record.labels) if record.labels else None
         return (
             self._numbers.next(record.created_at),
             record.execution_id,
             record.workflow,
             record.version,
-            str(phase),
+            phase,
             PENDING,
             record.created_at,
             intent.retry_of,
@@ -102,14 +104,14 @@ class SqliteExecutions:
         def write(connection: sqlite3.Connection) -> tuple[int, IntentColumns]:
             row = _select(connection, SQL.select_intent, execution_id)
             n, phase, state, submitted, rest, retry_of = row or (0, None, None, b"", None, None)
-            check_triggerable(execution_id, state, waits=phase == Phase.WAITING)
+            check_triggerable(execution_id, state, waits=phase == WAITING)
 
             record = codec.decode_record(submitted)
             if input_ is not None:
                 record.input = input_
             record.overrides.update(overrides)
             triggered = codec.encode(record)
-            values = (str(Phase.STARTED), triggered, n)
+            values = (STARTED, triggered, n)
             connection.execute(SQL.trigger, values)
             return n, (triggered, rest, retry_of)
 
@@ -121,9 +123,9 @@ class SqliteExecutions:
         def write(connection: sqlite3.Connection) -> None:
             row = _select(connection, SQL.select_control, execution_id)
             n, phase, state, last_request = row or (0, None, None, None)
-            waits = phase == Phase.WAITING
+            waits = phase == WAITING
             check_controllable(execution_id, state, request, waits=waits, last_request=last_request)
-            values = (request, str(Phase.STARTED), n)
+            values = (request, STARTED, n)
             connection.execute(SQL.request_control, values)
 
         await self._writer.submit(write)
@@ -147,7 +149,7 @@ class SqliteExecutions:
         if not rows:
             return None
         _, phase, _, *stored = rows[0]
-        return decode_intent(*stored, waits=phase == Phase.WAITING)
+        return decode_intent(*stored, waits=phase == WAITING)
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:
         intents: dict[str, Intent] = {}

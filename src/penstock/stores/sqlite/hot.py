@@ -46,7 +46,7 @@ SQL = statements_beside(__file__)
 FEW_EXECUTIONS = 4
 RECENT_COMMITS = 16
 SMALL_BYTES = 8192
-TASK_ENDS = (TaskSucceeded, TaskFailed, TaskReturned, TaskLost)
+TASK_ENDS = frozenset({TaskSucceeded, TaskFailed, TaskReturned, TaskLost})
 
 IntentColumns = tuple[bytes, bytes | None, str | None]
 """The columns `intent`, `rest` and `retry_of` of an execution's row."""
@@ -188,7 +188,8 @@ class SqliteHotStore:
         self._lease.position = plan.position
         self.queue.remove_claims(self._inbox.trim(plan.position))
         self.queue.apply(plan)
-        self._pending.difference_update([execution_id for execution_id, _ in plan.changes])
+        if self._pending:
+            self._pending.difference_update([execution_id for execution_id, _ in plan.changes])
         for execution_id, wake_at in plan.timers_set:
             self._set_timer(execution_id, wake_at)
         for execution_id in plan.timers_cleared:
@@ -405,7 +406,13 @@ class SqliteTaskQueue(MemoryTaskQueue):
 
         Until then, a crash of the process costs them an attempt.
         """
-        self._claims.remove([key_of(event) for event in events if isinstance(event, TASK_ENDS)])
+        self._claims.remove(
+            [
+                key_of(event)  # type: ignore[arg-type]  # all of TASK_ENDS have one
+                for event in events
+                if type(event) in TASK_ENDS
+            ]
+        )
 
     def check_owner(self, partition: int, token: str) -> None:  # noqa: ARG002 -- there is one
         self._store.check(token)
