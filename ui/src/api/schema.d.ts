@@ -2242,6 +2242,8 @@ export interface components {
             queue?: string | null;
             /** @description Tasks that wait in its queue, this one included. */
             tasks_waiting?: number | null;
+            /** @description Its task's place in the queue. 1: the next one. Null: it isn't known, or more tasks are ahead of it than are looked at. */
+            position?: number | null;
         };
         /** Worker */
         Worker: {
