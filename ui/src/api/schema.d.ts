@@ -1966,6 +1966,10 @@ export interface components {
              * @default false
              */
             decided_again: boolean;
+            /** @description Items that weren't in the list before. Null: the list isn't known yet. */
+            new?: number | null;
+            /** @description Items that aren't in the list any more. Null: as with `new`. */
+            gone?: number | null;
         };
         /**
          * RetryRun
