@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,8 +40,10 @@ def approvals(**options: Any) -> None:
     from penstock.views.approvals import ApprovalItem
 
     async def read(client: Client) -> list[dict[str, Any]]:
+        if options["mine"]:
+            return await _first_of_caller(client, options["limit"])
         items, _ = await gather(client.approvals(), options["limit"])
-        return [item for item in items if item["may_decide"] or not options["mine"]]
+        return items
 
     items = ask(options, read)
     if options["as_json"]:
@@ -54,6 +57,18 @@ def approvals(**options: Any) -> None:
         since = short_time(approval.since)
         rows.append([approval.execution_id, approval.node_id, approval.title, since, expires, may])
     show_table(["id", "node", "title", "since", "expires", "yours"], rows)
+
+
+async def _first_of_caller(client: Client, limit: int) -> list[dict[str, Any]]:
+    """At most `limit` approvals that the caller may decide, wherever they stand in the list."""
+    items: list[dict[str, Any]] = []
+    async with aclosing(client.approvals()) as listed:
+        async for item in listed:
+            if item["may_decide"]:
+                items.append(item)
+            if len(items) == limit:
+                break
+    return items
 
 
 async def _wait_until_asked(execution: Execution, node_id: str, seconds: float) -> None:
