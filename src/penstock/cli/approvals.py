@@ -15,6 +15,7 @@ from penstock.cli.remote import (
     ask,
     decode,
     gather,
+    list_limit,
     print_json,
     server_options,
     short_time,
@@ -29,9 +30,7 @@ AN_ID = "0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b"
 
 @click.command("approvals", epilog="Example:\n\n\b\n  penstock approvals --mine")
 @click.option("--mine", is_flag=True, help="Only those that your key may decide.")
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
-)
+@list_limit
 @as_json
 @server_options
 def approvals(**options: Any) -> None:
@@ -100,14 +99,11 @@ def _decision_command(verb: str, description: str, *, has_form: bool) -> click.C
     @as_json
     @server_options
     def command(execution_id: str, node_id: str, **options: Any) -> None:
-        from penstock.cli import reading
-        from penstock.config import Settings
-        from penstock.runtime.document_files import document_limits
+        from penstock.cli.reading import read_option
 
         about = {"comment": options["comment"], "by": options["by"]}
         if has_form:
-            limits = document_limits(Settings.load())
-            about["form"] = reading.read_value(options["form"], "--form", limits)
+            about["form"] = read_option(options["form"], "--form")
 
         async def decide(client: Client) -> None:
             execution = await find_execution(client, execution_id)
