@@ -110,6 +110,22 @@ GUARDS = [
         test="tests/redis/test_tasks.py",
     ),
     Guard(
+        "the place of a task in Redis is not that of another execution's",
+        "stores/redis/lua/look.lua",
+        at="",
+        pattern="execution == _ and",
+        without="",
+        test='tests/contract/test_tasks_ahead.py -k "redis and not cluster"',
+    ),
+    Guard(
+        "the place of a task in Redis is not that of another task of its execution",
+        "stores/redis/lua/look.lua",
+        at="",
+        pattern="and field == _ then",
+        without="then",
+        test='tests/contract/test_tasks_ahead.py -k "redis and not cluster"',
+    ),
+    Guard(
         "tasks of a paused execution are set aside",
         "stores/redis/lua/fetch.lua",
         at="take",

@@ -65,6 +65,13 @@ def test_an_open_approval_is_in_the_inbox_until_it_is_decided(api: Caller) -> No
     assert "approved by Ada" in again.body["detail"]
 
 
+def test_open_approvals_come_in_pages(api: Caller) -> None:
+    execution_ids = [asking(api) for _ in range(3)]
+    paged = api.items("/approvals", limit=1)
+    assert paged == api.items("/approvals")
+    assert [item["execution_id"] for item in paged][-3:] == execution_ids
+
+
 def test_what_can_not_be_decided_is_refused(api: Caller) -> None:
     execution_id = asking(api, form=FORM, comment="on_reject")
     path = f"/executions/{execution_id}/approvals"

@@ -17,6 +17,15 @@ from tests.api_server import running_service
 from tests.waiting import until_now
 
 ONCE = {"max_attempts": 1}
+ONE_OF_THREE = {
+    "runs": 1,
+    "keeps": 2,
+    "sample": ["each[1]"],
+    "decided_again": False,
+    "new": 0,
+    "gone": 0,
+}
+"""In the preview of a retry: of a map of three, the second failed."""
 
 
 class Shop:
@@ -213,7 +222,7 @@ def test_a_retry_runs_the_items_that_failed_and_keeps_the_others(api: Caller, sh
         {
             "node_id": "each",
             "reason": "1 of 3 items have to run",
-            "items": {"runs": 1, "keeps": 2, "sample": ["each[1]"], "decided_again": False},
+            "items": ONE_OF_THREE,
         }
     ]
     shop.broke = set()
@@ -247,9 +256,8 @@ def test_a_retry_may_run_all_items_or_only_those_that_failed(api: Caller, shop: 
         [run] = answer.body["runs"]
         return run.get("items")
 
-    failed_only = {"runs": 1, "keeps": 2, "sample": ["each[1]"], "decided_again": False}
-    assert planned(items="failed") == failed_only
-    assert planned(**{"from": "each", "items": "failed"}) == failed_only
+    assert planned(items="failed") == ONE_OF_THREE
+    assert planned(**{"from": "each", "items": "failed"}) == ONE_OF_THREE
     assert planned(**{"from": "each"}) is None
     assert planned(items="all") is None
     refused = api.post(f"/executions/{execution_id}/retry", {"items": "some"})
@@ -260,3 +268,45 @@ def test_a_retry_may_run_all_items_or_only_those_that_failed(api: Caller, shop: 
     retry = api.post(f"/executions/{execution_id}/retry?items=all")
     api.until_state(retry.body["execution_id"], "COMPLETED")
     assert sorted(name for name, _ in shop.keys) == ["al", "bo", "cy"]
+
+
+def test_a_preview_says_which_items_a_newer_versions_list_adds_and_lacks(
+    api: Caller, shop: Shop
+) -> None:
+    shop.broke = {"bo"}
+
+    def definition(*names: str) -> dict[str, Any]:
+        return {
+            "name": "growing",
+            "nodes": [
+                {
+                    "id": "each",
+                    "for_each": [{"name": name} for name in names],
+                    "key": "{{ item.name }}",
+                    "handler": "pay",
+                    "retry": ONCE,
+                    "on_item_failure": "continue",
+                }
+            ],
+        }
+
+    api.post("/workflows", definition("al", "bo", "cy", "di"))
+    execution_id = started(api, {"workflow": "growing"})
+    api.until_state(execution_id, "FAILED")
+    api.post("/workflows", definition("eve", "bo", "al", "flo", "cy"))
+
+    def planned(version: str) -> Any:
+        path = f"/executions/{execution_id}/retry"
+        [run] = api.post(path, version=version, preview=True).body["runs"]
+        return run["items"]
+
+    assert (planned("same")["new"], planned("same")["gone"]) == (0, 0)
+    latest = planned("latest")
+    assert latest == {**ONE_OF_THREE, "new": 2, "gone": 1}
+
+    shop.broke = set()
+    shop.keys.clear()
+    retry = api.post(f"/executions/{execution_id}/retry", {"version": "latest"})
+    view = api.until_state(retry.body["execution_id"], "COMPLETED")
+    assert sorted(name for name, _ in shop.keys) == ["bo", "eve", "flo"]
+    assert [item["paid"] for item in view["output"]["each"]] == ["eve", "bo", "al", "flo", "cy"]

@@ -68,6 +68,12 @@ def test_a_signal_that_nobody_waits_for_is_kept_and_unused_at_the_end(api: Calle
     assert api.items(f"/executions/{execution_id}/signals", name="other") == []
 
 
+def test_nodes_that_wait_come_in_pages(api: Caller) -> None:
+    execution_ids = [waiting(api, correlation="paged") for _ in range(3)]
+    paged = api.items("/waits", correlation="paged", limit=1)
+    assert [item["execution_id"] for item in paged] == execution_ids
+
+
 def test_the_same_idempotency_key_is_the_same_signal(api: Caller) -> None:
     execution_id = waiting(api)
     path = f"/executions/{execution_id}/signals/hello"

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
+from penstock.cli.control import print_preview
+from penstock.views.retries import Retried, RetryItems, RetryRun
 from tests.cli.commands import nodes, penstock, write
 from tests.cli.serving import dev
 
@@ -42,10 +46,20 @@ def test_items_can_be_listed_followed_and_retried(tmp_path: Path) -> None:
             (2, "COMPLETED"),
         ]
         preview = penstock("retry", execution_id, "--preview", cwd=tmp_path, env=env).stdout
-        assert "1 of 3 items have to run: each[1]" in preview
+        assert "1 of 3 items have to run: each[1]\n" in preview
         arguments = ("retry", execution_id, "--items", "all", "--preview", "--json")
         plan = json.loads(penstock(*arguments, cwd=tmp_path, env=env).stdout)
         assert plan["runs"] == [{"node_id": "each", "reason": "failed"}]
+
+
+def test_a_preview_says_what_is_new_in_a_list_and_what_is_gone(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    items = RetryItems(runs=1, keeps=2, sample=["each[1]"], new=1200, gone=1)
+    run = RetryRun("each", "1 of 3 items have to run", items)
+    print_preview(Retried(execution_id=None, retry_of="x", version=2, keeps=[], runs=[run]))
+    shown = capsys.readouterr().out
+    assert "1 of 3 items have to run: each[1]; 1,200 new, 1 gone" in shown
 
 
 def test_a_run_shows_a_map_as_one_row_and_not_its_items(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ PROTOCOLS: tuple[type, ...] = (
 )
 READS: dict[type, Collection[str]] = {
     HotStore: ("receive", "load", "due", "next_due", "active", "known"),
-    TaskQueue: ("claimed", "live_log", "workers", "depths", "offers", "backlog"),
+    TaskQueue: ("claimed", "live_log", "workers", "depths", "offers", "backlog", "tasks_ahead"),
     BlobStore: ("get",),
     HotTier: ("server_id", "built", "outbox", "changes", "tails"),
     ColdTier: ("unfinished",),

@@ -11,6 +11,7 @@ from penstock.definition.waits import decision_name
 from penstock.errors import Conflict, NotFound
 from penstock.service.retries import RetryPlan, plan_retry
 from penstock.stores.base import Stored
+from penstock.views.retries import RetryItems
 from tests.engine.trial import Trial, compiled, decision, node, once
 
 BRANCH = "its branch wasn't taken; the condition is decided again"
@@ -249,6 +250,102 @@ def test_a_plan_with_nothing_but_branches_not_taken_is_idle():
     assert plan == RetryPlan(0, ["d", "b"], plan.runs)
     assert plan.is_idle
     assert not plan_retry(stored(trial), trial.plan, trial.plan, start="a").is_idle
+
+
+def over(items: Any, *dependencies: str) -> dict[str, Any]:
+    return {
+        "id": "each",
+        "for_each": items,
+        "dependencies": list(dependencies),
+        "handler": "noop",
+        "retry": {"max_attempts": 1},
+        "on_item_failure": "continue",
+    }
+
+
+def items_of(
+    trial: Trial, new: Plan | None = None, identities: Any = None, **asked: Any
+) -> RetryItems:
+    """What is planned of the items of the map `each`; `identities` are old and new ones."""
+    old_identities, new_identities = identities or (["x", "y", "z"], None)
+    plan = plan_retry(
+        stored(trial),
+        trial.plan,
+        new or trial.plan,
+        identities={} if old_identities is None else {"each": old_identities},
+        new_identities=None if new_identities is None else {"each": new_identities},
+        **asked,
+    )
+    [run] = [run for run in plan.runs if run.node_id == "each"]
+    assert run.items
+    return run.items
+
+
+def half_done(*before: dict[str, Any], items: Any = ("x", "y", "z")) -> Trial:
+    """A map of which one item of three completed."""
+    source = list(items) if isinstance(items, tuple) else items
+    trial = Trial(*before, over(source, *(item["id"] for item in before)), on_failure="continue")
+    for item in before:
+        if trial.states[item["id"]] == "QUEUED":
+            trial.succeed(item["id"], {"words": ["x", "y", "z"]})
+    trial.succeed("each[0]", 1)
+    trial.fail("each[1]")
+    trial.fail("each[2]")
+    assert trial.states["each"] == "FAILED"
+    return trial
+
+
+def test_the_same_list_has_no_new_items_and_lacks_none():
+    for trial in (half_done(), half_done(node("list"), items="{{ list.words }}")):
+        items = items_of(trial)
+        assert (items.runs, items.keeps, items.new, items.gone) == (2, 1, 0, 0)
+        assert not items.decided_again
+        assert not items.list_changes
+
+
+def test_items_of_another_versions_list_are_compared_by_identity():
+    trial = half_done()
+    new = version(2, over(["z", "new", "other", "x"]))
+    items = items_of(trial, new, (["x", "y", "z"], ["z", "new", "other", "x"]))
+    assert (items.runs, items.keeps, items.new, items.gone) == (1, 1, 2, 1)
+    assert items.sample == ["each[2]"], "each[1] is gone, so it doesn't run"
+    assert items.list_changes == "2 new, 1 gone"
+
+    items = items_of(trial, new, (["x", "y", "z"], ["y", "z"]))
+    assert (items.runs, items.keeps, items.new, items.gone) == (2, 0, 0, 1)
+    assert items.list_changes == "1 gone"
+
+
+def test_a_list_from_a_node_that_runs_again_is_not_known_yet():
+    trial = half_done(node("list"), items="{{ list.words }}")
+    items = items_of(trial, start="list")
+    assert (items.decided_again, items.new, items.gone) == (True, None, None)
+    assert (items.runs, items.keeps) == (2, 1)
+
+
+def test_a_list_is_known_although_another_node_before_the_map_runs_again():
+    trial = half_done(node("list"), node("setup"), items="{{ list.words }}")
+    items = items_of(trial, start="setup")
+    assert (items.decided_again, items.new, items.gone) == (False, 0, 0)
+
+
+def test_a_list_with_the_id_of_its_execution_is_made_again():
+    trial = half_done(items=("{{ execution.id }}", "y", "z"))
+    items = items_of(trial)
+    assert (items.decided_again, items.new, items.gone) == (True, None, None)
+
+
+def test_a_list_that_cannot_be_made_is_compared_with_nothing():
+    trial = half_done()
+    new = version(2, over(["x"]))
+    plans = [
+        plan_retry(stored(trial), trial.plan, new, identities={}, new_identities={"each": ["x"]}),
+        plan_retry(stored(trial), trial.plan, new, identities={"each": ["x"]}, new_identities={}),
+    ]
+    for plan in plans:
+        [run] = plan.runs
+        assert run.items
+        assert (run.items.new, run.items.gone) == (None, None)
 
 
 def test_a_loop_goes_on_only_after_a_round_of_which_the_output_is_kept():

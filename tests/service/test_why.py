@@ -13,6 +13,8 @@ from penstock import Engine, Workflow, handler
 from penstock.config import Settings
 from penstock.contract.waiting import until
 from penstock.errors import NotFound
+from penstock.stores.base import TasksAhead
+from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.views.why import Why
 
 Ask = Callable[[str], Coroutine[Any, Any, Why]]
@@ -21,6 +23,18 @@ Ask = Callable[[str], Coroutine[Any, Any, Why]]
 @handler("why_doomed")
 async def doomed(_config: dict[str, Any]) -> None:
     raise ValueError("no luck")
+
+
+@handler("why_heavy", queue="why_big")
+async def heavy(_config: dict[str, Any]) -> None:
+    await asyncio.Event().wait()
+
+
+def _two_naps() -> Workflow:
+    flow = Workflow("naps")
+    for name in ("first", "second"):
+        flow.node(name, "sleep", seconds=60)
+    return flow
 
 
 def explain(
@@ -101,17 +115,75 @@ def test_a_node_between_two_attempts_says_when_and_why(tmp_path: Path) -> None:
     explain(tmp_path, flow, check)
 
 
-def test_a_task_behind_others_says_how_many_wait(tmp_path: Path) -> None:
+def test_a_task_behind_others_says_how_many_wait_and_how_many_are_ahead(tmp_path: Path) -> None:
     flow = Workflow("busy")
-    for name in ("first", "second", "third"):
+    for name in ("first", "second", "third", "fourth"):
         flow.node(name, "sleep", seconds=60)
 
     async def check(ask: Ask, execution: Any) -> None:
-        third = await until_reason(ask, "third", "queued")
-        assert (third.queue, third.tasks_waiting) == ("sleep", 2)
         await until_reason(ask, "first", "running")
+        second = await until_reason(ask, "second", "queued")
+        assert (second.queue, second.tasks_waiting, second.position) == ("sleep", 3, 1)
+        next_one = "it waits for a free worker; it is the next one in the queue 'sleep'"
+        assert second.text == next_one
+        third = await ask("third")
+        assert third.position == 2
+        one = "it waits for a free worker; 1 task is ahead of it in the queue 'sleep'"
+        assert third.text == one
+        fourth = await ask("fourth")
+        assert fourth.position == 3
+        assert "; 2 tasks are ahead of it" in fourth.text
         await execution.pause()
         await until_reason(ask, "third", "paused")
+
+    settings = Settings.load({"worker_concurrency": 1}, environ={})
+    explain(tmp_path, flow, check, settings)
+
+
+def test_a_task_far_back_in_its_queue_says_how_many_are_ahead_at_least(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def ahead(*_: Any) -> TasksAhead:
+        return TasksAhead(10_003, is_exact=False)
+
+    monkeypatch.setattr(MemoryTaskQueue, "tasks_ahead", ahead)
+
+    async def check(ask: Ask, _execution: Any) -> None:
+        second = await until_reason(ask, "second", "queued")
+        assert second.position is None
+        assert "; at least 10,003 tasks are ahead of it in the queue 'sleep'" in second.text
+
+    settings = Settings.load({"worker_concurrency": 1}, environ={})
+    explain(tmp_path, _two_naps(), check, settings)
+
+
+def test_a_task_that_a_worker_has_just_taken_has_no_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def nowhere(*_: Any) -> None:
+        return None
+
+    monkeypatch.setattr(MemoryTaskQueue, "tasks_ahead", nowhere)
+
+    async def check(ask: Ask, _execution: Any) -> None:
+        second = await until_reason(ask, "second", "queued")
+        assert second.position is None
+        assert second.text == "it waits for a free worker of the queue 'sleep'"
+
+    settings = Settings.load({"worker_concurrency": 1}, environ={})
+    explain(tmp_path, _two_naps(), check, settings)
+
+
+def test_a_task_has_its_place_in_the_queue_that_its_handler_asks_for_now(tmp_path: Path) -> None:
+    """The plan knows only the handler's name."""
+    flow = Workflow("routed")
+    for name in ("first", "second"):
+        flow.node(name, "why_heavy")
+
+    async def check(ask: Ask, _execution: Any) -> None:
+        await until_reason(ask, "first", "running")
+        second = await until_reason(ask, "second", "queued")
+        assert (second.queue, second.position, second.tasks_waiting) == ("why_big", 1, 1)
 
     settings = Settings.load({"worker_concurrency": 1}, environ={})
     explain(tmp_path, flow, check, settings)

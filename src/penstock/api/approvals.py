@@ -10,7 +10,7 @@ from penstock.api.access import CALLER, Caller
 from penstock.api.audit_log import note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation, page_of
-from penstock.api.paging import Cursor, Limit, number_cursor
+from penstock.api.paging import Cursor, Limit, encode, number_cursor
 from penstock.api.raw_path import is_route_word
 from penstock.api.routing import Router
 from penstock.service import Service
@@ -38,7 +38,7 @@ def routes(service: Service, bodies: Bodies) -> Router:
         """`may_decide` says which of them are the caller's to decide."""
         after = number_cursor(cursor) or 0
         items, last_id = await service.approvals.inbox(decider_of(request), after, limit)
-        return answer(Page(items, None if last_id is None else str(last_id)))
+        return answer(Page(items, None if last_id is None else encode(last_id)))
 
     @router.post(
         "/executions/{execution_id}/approvals/{node_id:path}/links",

@@ -12,7 +12,7 @@ from penstock.api.access import CALLER, Caller
 from penstock.api.audit_log import IDS_MAX, note
 from penstock.api.bodies import Bodies, answer
 from penstock.api.describing import operation, page_of
-from penstock.api.paging import Cursor, Limit, number_cursor
+from penstock.api.paging import Cursor, Limit, encode, number_cursor
 from penstock.api.parameters import Header, Query
 from penstock.api.routing import Router
 from penstock.service import Service
@@ -139,7 +139,7 @@ def _correlation_routes(router: Router, service: Service, bodies: Bodies) -> Non
         """A page may have fewer items than its limit, also if others follow."""
         after = number_cursor(cursor) or 0
         items, last_id = await service.signals.waits(name, correlation, after, limit)
-        return answer(Page(items, None if last_id is None else str(last_id)))
+        return answer(Page(items, None if last_id is None else encode(last_id)))
 
 
 def sender_of(caller: Caller) -> str:

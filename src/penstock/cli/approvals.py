@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +15,7 @@ from penstock.cli.remote import (
     ask,
     decode,
     gather,
+    list_limit,
     print_json,
     server_options,
     short_time,
@@ -28,9 +30,7 @@ AN_ID = "0199a1b2-6c3d-7e4f-8a5b-9c0d1e2f3a4b"
 
 @click.command("approvals", epilog="Example:\n\n\b\n  penstock approvals --mine")
 @click.option("--mine", is_flag=True, help="Only those that your key may decide.")
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
-)
+@list_limit
 @as_json
 @server_options
 def approvals(**options: Any) -> None:
@@ -39,8 +39,10 @@ def approvals(**options: Any) -> None:
     from penstock.views.approvals import ApprovalItem
 
     async def read(client: Client) -> list[dict[str, Any]]:
+        if options["mine"]:
+            return await _first_of_caller(client, options["limit"])
         items, _ = await gather(client.approvals(), options["limit"])
-        return [item for item in items if item["may_decide"] or not options["mine"]]
+        return items
 
     items = ask(options, read)
     if options["as_json"]:
@@ -54,6 +56,18 @@ def approvals(**options: Any) -> None:
         since = short_time(approval.since)
         rows.append([approval.execution_id, approval.node_id, approval.title, since, expires, may])
     show_table(["id", "node", "title", "since", "expires", "yours"], rows)
+
+
+async def _first_of_caller(client: Client, limit: int) -> list[dict[str, Any]]:
+    """At most `limit` approvals that the caller may decide, wherever they stand in the list."""
+    items: list[dict[str, Any]] = []
+    async with aclosing(client.approvals()) as listed:
+        async for item in listed:
+            if item["may_decide"]:
+                items.append(item)
+            if len(items) == limit:
+                break
+    return items
 
 
 async def _wait_until_asked(execution: Execution, node_id: str, seconds: float) -> None:
@@ -85,14 +99,11 @@ def _decision_command(verb: str, description: str, *, has_form: bool) -> click.C
     @as_json
     @server_options
     def command(execution_id: str, node_id: str, **options: Any) -> None:
-        from penstock.cli import reading
-        from penstock.config import Settings
-        from penstock.runtime.document_files import document_limits
+        from penstock.cli.reading import read_option
 
         about = {"comment": options["comment"], "by": options["by"]}
         if has_form:
-            limits = document_limits(Settings.load())
-            about["form"] = reading.read_value(options["form"], "--form", limits)
+            about["form"] = read_option(options["form"], "--form")
 
         async def decide(client: Client) -> None:
             execution = await find_execution(client, execution_id)

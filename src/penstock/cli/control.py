@@ -119,6 +119,8 @@ def _run_row(run: RetryRun) -> list[object]:
     if run.items and run.items.sample:
         others = ", …" if run.items.runs > len(run.items.sample) else ""
         reason += f": {', '.join(run.items.sample)}{others}"
+    if run.items and run.items.list_changes:
+        reason += f"; {run.items.list_changes}"
     return [run.node_id, reason]
 
 

@@ -15,6 +15,7 @@ from penstock.cli.remote import (
     ask,
     decode,
     gather,
+    list_limit,
     print_json,
     reading_options,
     server_options,
@@ -84,9 +85,7 @@ def dlq() -> None:
 @click.option(
     "--all", "everything", is_flag=True, help="Also list dead letters that were retried or dropped."
 )
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
-)
+@list_limit
 @as_json
 @reading_options
 def list_dead_letters(**options: Any) -> None:

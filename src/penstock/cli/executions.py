@@ -16,6 +16,7 @@ from penstock.cli.remote import (
     decode,
     gather,
     labels_text,
+    list_limit,
     print_json,
     reading_options,
     seconds_between,
@@ -57,9 +58,7 @@ NODES_SHOWN = 200
 @click.option("--since", callback=as_moment, metavar="TIME", help=f"Created {SINCE_HELP}")
 @click.option("--until", callback=as_moment, metavar="TIME", help=f"Created {UNTIL_HELP}")
 @click.option("--text", metavar="TEXT", help="A part of the id or of the workflow's name.")
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
-)
+@list_limit
 @as_json
 @reading_options
 def list_executions(**options: Any) -> None:

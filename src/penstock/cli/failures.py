@@ -15,6 +15,7 @@ from penstock.cli.remote import (
     ask,
     decode,
     gather,
+    list_limit,
     print_json,
     reading_options,
     short_time,
@@ -47,9 +48,7 @@ GROUPED_MAX = 10_000
 @click.option(
     "--group", is_flag=True, help="Count them by workflow, node and category (the newest 10,000)."
 )
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
-)
+@list_limit
 @as_json
 @reading_options
 def errors(**options: Any) -> None:

@@ -170,6 +170,14 @@ def read_input(text: str | None, limits: Limits) -> dict[str, Any]:
     return value
 
 
+def read_option(text: str | None, option: str) -> Any:
+    """As `read_value`, with the limits that the settings have."""
+    from penstock.config import Settings
+    from penstock.runtime.document_files import document_limits
+
+    return read_value(text, option, document_limits(Settings.load()))
+
+
 def read_value(text: str | None, option: str, limits: Limits) -> Any:
     """Read the value of an option: JSON, or `@` and the name of a file with JSON or YAML."""
     if text is None:

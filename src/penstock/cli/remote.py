@@ -25,6 +25,10 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, and nothing else.")
 
+list_limit = click.option(
+    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
+)
+
 
 def server_options(command: Command) -> Command:
     options = (

@@ -12,6 +12,7 @@ from penstock.cli.remote import (
     ask,
     decode,
     gather,
+    list_limit,
     print_json,
     server_options,
     short_time,
@@ -45,12 +46,9 @@ def signal(execution_id: str, name: str, **options: Any) -> None:
 
     One that nobody waits for yet is kept for the first node that does.
     """
-    from penstock.cli import reading
-    from penstock.config import Settings
-    from penstock.runtime.document_files import document_limits
+    from penstock.cli.reading import read_option
 
-    limits = document_limits(Settings.load())
-    payload = reading.read_value(options["payload"], "--payload", limits)
+    payload = read_option(options["payload"], "--payload")
 
     async def send(client: Client) -> None:
         execution = await find_execution(client, execution_id)
@@ -88,12 +86,9 @@ def post(name: str, **options: Any) -> None:
 
     Whoever waits for it, now or within a day, gets it.
     """
-    from penstock.cli import reading
-    from penstock.config import Settings
-    from penstock.runtime.document_files import document_limits
+    from penstock.cli.reading import read_option
 
-    limits = document_limits(Settings.load())
-    payload = reading.read_value(options["payload"], "--payload", limits)
+    payload = read_option(options["payload"], "--payload")
 
     async def send(client: Client) -> None:
         to = "all" if options["to_all"] else "one"
@@ -112,9 +107,7 @@ def post(name: str, **options: Any) -> None:
 @click.command("waits", epilog="Example:\n\n\b\n  penstock waits --correlation order-7")
 @click.option("--name", metavar="NAME", help="Only for signals of this name.")
 @click.option("--correlation", metavar="TEXT", help="Only with this correlation.")
-@click.option(
-    "--limit", type=click.IntRange(1), default=20, show_default=True, help="How many at most."
-)
+@list_limit
 @as_json
 @server_options
 def waits(**options: Any) -> None:

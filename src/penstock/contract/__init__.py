@@ -22,6 +22,7 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 - `task_queue`: a task belongs to one worker at a time.
 - `handlers`: a worker gets only tasks whose handler it has.
 - `priority`: tasks of a higher priority come first.
+- `tasks_ahead`: how many tasks are ahead of one that waits.
 - `live_logs`: what running tasks have logged so far.
 - `fleet`: members, and what a shared store shows of them.
 - `cold`: intents, control requests, what has ended.
@@ -85,6 +86,7 @@ TOPICS = (
     "search",
     "signals",
     "task_queue",
+    "tasks_ahead",
     "triggering",
     "waits",
 )

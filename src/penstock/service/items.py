@@ -27,23 +27,28 @@ from penstock.views.values import undecoded
 
 
 async def identities_in(stored: Stored, plan: Plan, blobs: BlobStore) -> dict[str, list[str]]:
-    """By map, the identities of its items: of maps of the plan of which items were opened."""
+    """By map, the identities of its items: of maps of the plan that have begun.
+
+    Without maps whose list can't be made again.
+    """
     identities: dict[str, list[str]] = {}
     for node in plan.nodes:
         run = stored.runs.get(node.node_id)
         is_map = node.region is not None and node.region.each is not None
-        if is_map and run is not None and run.more is not None and run.more.opened:
-            identities[node.node_id] = await identities_of_map(stored, plan, node, blobs)
+        if is_map and run is not None and run.more is not None:
+            of_map = await identities_of_map(stored, plan, node, blobs)
+            if of_map is not None:
+                identities[node.node_id] = of_map
     return identities
 
 
 async def identities_of_map(
     stored: Stored, plan: Plan, node: PlanNode, blobs: BlobStore
-) -> list[str]:
-    """The identities of the items of a map of the plan; none if its list can't be made again."""
+) -> list[str] | None:
+    """The identities of the items of a map of the plan; None if its list can't be made again."""
     region = node.region
     if region is None or region.source is None:
-        return []
+        return None
     needed = {name: stored.outputs[name] for name in region.needs if name in stored.outputs}
     outputs = await fetch_outputs(needed, blobs)
     runs = [stored.runs[name] for name in region.needs if name in stored.runs]
@@ -52,7 +57,7 @@ async def identities_of_map(
         values = list_of(execution, region.source, Outputs(execution))
         return identities_of(region, values)
     except (Missing, DuplicateKey):
-        return []
+        return None
 
 
 class Items:
@@ -130,7 +135,7 @@ class Items:
             raise NotFound(f"{node_id!r} is no map or loop of execution {execution_id}")
         keys: list[str] = []
         if node_id in plan.numbers:
-            keys = await identities_of_map(stored, plan, node, self._stores.blobs)
+            keys = await identities_of_map(stored, plan, node, self._stores.blobs) or []
         if not follow:
             yield await self._lines(stored, node_id, stored.history, after, keys)
             return
@@ -140,7 +145,7 @@ class Items:
                     stored = await self._executions.stored(execution_id)
                     if not keys and node_id in plan.numbers:
                         blobs = self._stores.blobs
-                        keys = await identities_of_map(stored, plan, node, blobs)
+                        keys = await identities_of_map(stored, plan, node, blobs) or []
                     yield await self._lines(stored, node_id, lines, after, keys)
                 is_over = any(line.node_id == node_id and line.after in NODE_ENDS for line in lines)
                 if is_over:

@@ -161,7 +161,18 @@ class Retries:
         await self._check_input(stored.record, new)
 
         identities = await identities_in(stored, old, self._blobs)
-        plan = plan_retry(stored, old, new, start=start, items_to_run=items, identities=identities)
+        new_identities = identities
+        if new is not old:
+            new_identities = await identities_in(stored, new, self._blobs)
+        plan = plan_retry(
+            stored,
+            old,
+            new,
+            start=start,
+            items_to_run=items,
+            identities=identities,
+            new_identities=new_identities,
+        )
         if plan.is_idle and state is ExecutionState.COMPLETED:
             raise Conflict(
                 "everything completed; name a node with from"

@@ -9,7 +9,7 @@ is no reason to run what comes after it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -67,6 +67,25 @@ class RetryPlan(msgspec.Struct):
         )
 
 
+class _Lists(NamedTuple):
+    """The identities of the items of a map."""
+
+    before: list[str]
+    """In the execution that is retried; none if its list can't be made again."""
+    now: list[str] | None
+    """In the retry. None: it isn't known before its list is made again."""
+
+    def gone(self) -> set[int]:
+        """The indexes of items that aren't in the list any more, as far as that is known."""
+        if self.now is None:
+            return set()
+        remaining = set(self.now)
+        return {i for i, identity in enumerate(self.before) if identity not in remaining}
+
+    def count_new(self) -> int | None:
+        return None if self.now is None else len(set(self.now).difference(self.before))
+
+
 def plan_retry(  # noqa: PLR0913 -- what is asked for, and what there is
     stored: Stored,
     old: Plan,
@@ -75,12 +94,14 @@ def plan_retry(  # noqa: PLR0913 -- what is asked for, and what there is
     start: str | None = None,
     items_to_run: RetriedItems | None = None,
     identities: Mapping[str, list[str]] = NO_IDENTITIES,
+    new_identities: Mapping[str, list[str]] | None = None,
 ) -> RetryPlan:
     """Plan a retry. The node `start` and all that come after it run in any case.
 
     If `start` is an item, or a node inside of one, the other items are kept. Of a map that runs
     again, the items that completed are kept, unless `items_to_run` says `all` or, without it, the
-    map is `start`. `identities` has those of the items of maps. Raises `NotFound` if there is no
+    map is `start`. `identities` has those of the items of maps, and `new_identities` those that the
+    new version's lists have with the same outputs; None: the same. Raises `NotFound` if there is no
     such node, and `Conflict` if a loop can't go on where it is asked to.
     """
     start, start_index = _start_of(new, start)
@@ -114,9 +135,11 @@ def plan_retry(  # noqa: PLR0913 -- what is asked for, and what there is
             )
             if node.region is not None and node_id in old.numbers and not is_whole:
                 first = start_index if node_id == start else None
-                items = _keep_items(plan, stored, node_id, old, new, identities, first)
+                made_again = _is_made_again(node.region, changed_parent, unchanged)
+                lists = _lists_of(node_id, identities, new_identities, made_again=made_again)
+                items = _keep_items(plan, stored, node_id, old, new, lists, first)
                 if items:
-                    items.decided_again = bool(changed_parent)
+                    items.decided_again = made_again
                     reason = reason if node_id == start else _items_reason(items, run, reason)
             plan.runs.append(RetryRun(node_id, reason, items))
         if reason == DECIDED_AGAIN and changed_parent is None and _decides_alike(node):
@@ -150,13 +173,37 @@ def _start_of(plan: Plan, start: str | None) -> tuple[str | None, int | None]:
     return address
 
 
+def _is_made_again(region: RegionPlan, changed_parent: str | None, unchanged: set[str]) -> bool:
+    """Whether the list of a map may become another one, for all that is known before it runs."""
+    source = region.source
+    if source is None:
+        return changed_parent is not None
+    if source.slots and b"execution" in msgspec.json.encode(source.value):
+        return True  # the retry has another id
+    return not source.references | source.outcomes <= unchanged
+
+
+def _lists_of(
+    node_id: str,
+    identities: Mapping[str, list[str]],
+    new_identities: Mapping[str, list[str]] | None,
+    *,
+    made_again: bool,
+) -> _Lists:
+    if new_identities is None:
+        new_identities = identities
+    before = identities.get(node_id)
+    now = None if made_again or before is None else new_identities.get(node_id)
+    return _Lists(before or [], now)
+
+
 def _keep_items(  # noqa: PLR0913, PLR0917 -- two executions' plans, and what is known of the items
     plan: RetryPlan,
     stored: Stored,
     node_id: str,
     old: Plan,
     new: Plan,
-    identities: Mapping[str, list[str]],
+    lists: _Lists,
     start_index: int | None,
 ) -> RetryItems | UnsetType:
     """Note the outputs of items that a retry keeps; the rest of them run."""
@@ -169,6 +216,7 @@ def _keep_items(  # noqa: PLR0913, PLR0917 -- two executions' plans, and what is
         return UNSET
     is_loop = node.region.repeat is not None
     indexes = range(1, run.more.opened + 1) if is_loop else range(run.more.opened)
+    gone = lists.gone()
     kept: list[int] = []
     sample: list[str] = []
     for index in indexes:
@@ -178,22 +226,28 @@ def _keep_items(  # noqa: PLR0913, PLR0917 -- two executions' plans, and what is
         is_start = index == start_index or (is_loop and start_index and index > start_index)
         if is_complete and not is_start:
             kept.append(index)
-        elif len(sample) < SAMPLE_MAX:
+        elif index not in gone and len(sample) < SAMPLE_MAX:
             sample.append(address)
     if is_loop:
         kept = _kept_rounds(kept, stored, node_id, run.more.opened, start_index)
         _check_previous(stored, node_id, kept, start_index)
-    known = identities.get(node_id, [])
-    kept = [index for index in kept if is_loop or index < len(known)]
+    kept = [index for index in kept if is_loop or index < len(lists.before)]
     for index in kept:
-        identity = str(index) if is_loop else known[index]
+        identity = str(index) if is_loop else lists.before[index]
         address = f"{node_id}[{index}]"
         plan.items[item_name(node_id, identity)] = stored.outputs.get(address, b"null")
     for name, output in stored.outputs.items():
         if name.startswith(f"{node_id}{IDENTITY}"):  # a retry's that didn't come to them
             plan.items.setdefault(name, output)
     total = run.more.opened if is_loop else run.more.size
-    return RetryItems(runs=total - len(kept), keeps=len(kept), sample=sample)
+    keeps = len(kept) - len(gone.intersection(kept))
+    return RetryItems(
+        runs=total - len(gone) - keeps,
+        keeps=keeps,
+        sample=sample,
+        new=lists.count_new(),
+        gone=None if lists.now is None else len(gone),
+    )
 
 
 def _kept_rounds(

@@ -13,14 +13,17 @@ from itertools import chain
 from typing import NamedTuple
 
 from penstock.definition.addresses import node_at
-from penstock.definition.plan import Plan
+from penstock.definition.plan import Plan, PlanNode
 from penstock.engine.commands import ExecutionRecord, NodeRun
 from penstock.engine.states import ExecutionState, NodeState
 from penstock.errors import StoreError
 from penstock.orchestrator.routing import explain, live, missing, queues_of
 from penstock.service.timing import ServiceTiming
-from penstock.stores.base import Backlog, Offer, Stores
+from penstock.stores.base import Backlog, Offer, Stores, TasksAhead
 from penstock.views.fleet import UntakenTasks
+
+LOOKED_AT_MAX = 10_000
+"""Tasks of a queue that are looked at to find the place of one."""
 
 
 class Wait(NamedTuple):
@@ -29,6 +32,14 @@ class Wait(NamedTuple):
     reason: str
     """`no_worker` or `no_handler`."""
     text: str
+
+
+class QueuePlace(NamedTuple):
+    """Where a task waits."""
+
+    queue: str
+    ahead: TasksAhead | None
+    """None: it doesn't wait there, so a worker has just taken it."""
 
 
 class Waiting:
@@ -71,7 +82,7 @@ class Waiting:
             node = node_at(plan, node_id)
             if node is None:
                 continue
-            queue = node.queue if node.names_queue else routes.get(node.handler, node.queue)
+            queue = _queue_of(node, routes)
             route = (queue, node.handler)
             if route not in wait_by_route:
                 wait_by_route[route] = _wait(offers, queue, node.handler)
@@ -80,6 +91,19 @@ class Waiting:
             if wait is not None:
                 wait_by_node[node_id] = wait
         return wait_by_node
+
+    async def place(self, record: ExecutionRecord, run: NodeRun, node: PlanNode) -> QueuePlace:
+        """Where the task of a QUEUED node waits, and behind how many others."""
+        queue = _queue_of(node, queues_of(await self.offers()))
+        key = (record.execution_id, run.node_id, record.generation, run.attempt)
+        # one that was queued before the newest worker came may be in the plan's queue yet
+        for candidate in dict.fromkeys((queue, node.queue)):
+            ahead = await self._stores.queue.tasks_ahead(
+                key, candidate, node.handler, record.priority, LOOKED_AT_MAX
+            )
+            if ahead is not None:
+                return QueuePlace(candidate, ahead)
+        return QueuePlace(queue, None)
 
     async def backlogs(self) -> list[Backlog]:
         """The backlogs of all queues, summed over all partitions."""
@@ -113,6 +137,10 @@ class Waiting:
                     )
                 )
         return sorted(rows, key=lambda row: (row.queue, row.handler or ""))
+
+
+def _queue_of(node: PlanNode, routes: Mapping[str, str]) -> str:
+    return node.queue if node.names_queue else routes.get(node.handler, node.queue)
 
 
 def _wait(offers: list[Offer], queue: str, handler: str) -> Wait | None:

@@ -20,6 +20,7 @@ from penstock.engine.waiting import awaited_by
 from penstock.errors import NotFound
 from penstock.service.executions import Executions
 from penstock.service.nodes import find_node
+from penstock.service.waiting import QueuePlace
 from penstock.stores.base import Stored, Stores
 from penstock.views.why import WaitsFor, Why, WhyReason
 
@@ -66,14 +67,27 @@ class Explanations:
         if wait is not None:
             reason: WhyReason = "no_handler" if wait[0] == "no_handler" else "no_worker"
             return _why(stored, node, run, reason, wait[1], queue=node.queue)
+        place = await self._executions.waiting.place(stored.record, run, node)
         backlogs = await self._executions.waiting.backlogs()
-        waiting = sum(backlog.waiting for backlog in backlogs if backlog.queue == node.queue)
-        text = (
-            f"it waits for a free worker of the queue {node.queue!r},"
-            f" in which {max(waiting, 1)} tasks wait"
-        )
-        about: dict[str, Any] = {"queue": node.queue, "tasks_waiting": max(waiting, 1)}
-        return _why(stored, node, run, "queued", text, **about)
+        waiting = sum(backlog.waiting for backlog in backlogs if backlog.queue == place.queue)
+        about: dict[str, Any] = {"queue": place.queue, "tasks_waiting": max(waiting, 1)}
+        if place.ahead is not None and place.ahead.is_exact:
+            about["position"] = place.ahead.count + 1
+        return _why(stored, node, run, "queued", _queued_text(place), **about)
+
+
+def _queued_text(place: QueuePlace) -> str:
+    if place.ahead is None:
+        return f"it waits for a free worker of the queue {place.queue!r}"
+    count = place.ahead.count
+    tasks = f"{count:,} tasks are"
+    if not place.ahead.is_exact:
+        tasks = f"at least {tasks}"
+    elif count == 1:
+        tasks = "1 task is"
+    elif count == 0:
+        return f"it waits for a free worker; it is the next one in the queue {place.queue!r}"
+    return f"it waits for a free worker; {tasks} ahead of it in the queue {place.queue!r}"
 
 
 def _of_unopened(stored: Stored, node: PlanNode, steps: Sequence[Step]) -> Why | None:

@@ -251,6 +251,14 @@ class Backlog(msgspec.Struct, frozen=True):
     waiting: int
 
 
+class TasksAhead(msgspec.Struct, frozen=True):
+    """Tasks of a queue that are handed out before a certain one."""
+
+    count: int
+    is_exact: bool = True
+    """False: there may be more. The task is farther back than was looked."""
+
+
 class WaitingTask(msgspec.Struct):
     task: Task
     location: str
@@ -340,6 +348,19 @@ class TaskQueue(Protocol):
         """Backlogs of a partition: the tasks that wait, by queue.
 
         By handler too, for tasks that workers of their queue passed over.
+        """
+
+    async def tasks_ahead(
+        self, key: tuple[str, str, int, int], queue: str, handler: str, priority: int, limit: int
+    ) -> TasksAhead | None:
+        """The tasks of all partitions that are ahead of this one; None if it doesn't wait here.
+
+        Ahead are tasks of a higher priority, and of those of its own the ones that came before it.
+        Tasks that workers passed over are ahead of others of their priority, and count only if
+        they have its handler: else they wait for another worker.
+
+        It is for people, and so for one moment: others may come or go meanwhile. No more than
+        `limit` tasks are looked at. If the task isn't among these, the answer isn't exact.
         """
 
     async def recall(

@@ -6,7 +6,7 @@ writes looks at the other list in the same step, so whichever comes second finds
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -15,6 +15,9 @@ from penstock.definition.waits import SignalConfig, signal_config
 from penstock.engine.events import SignalReceived
 from penstock.engine.waiting import fits
 from penstock.stores.waits import OpenWait
+
+EXPIRED_AT_ONCE = 100
+"""Expired posts that one new post deletes."""
 
 
 class Post(msgspec.Struct, array_like=True):
@@ -38,6 +41,10 @@ class Delivered(NamedTuple):
     signals: list[SignalReceived]
     is_kept: bool
     """It also waits for nodes that begin to wait later."""
+
+
+_waits = msgspec.msgpack.Decoder(OpenWait)
+_posts = msgspec.msgpack.Decoder(Post)
 
 
 def awaited(wait: OpenWait) -> SignalConfig:
@@ -77,3 +84,16 @@ def posts_for(wait: OpenWait, posts: Iterable[tuple[int, Post]]) -> list[tuple[i
     wanted = max(awaited(wait).count, 1)
     meeting = [(post_id, post) for post_id, post in posts if meets(post, wait)]
     return meeting[:wanted]
+
+
+def waits_in(rows: Iterable[tuple[int, bytes]], post: Post) -> Iterator[tuple[int, OpenWait]]:
+    """Waits that a post is for, of stored ones: each with its execution's number."""
+    for n, data in rows:
+        wait = _waits.decode(data)
+        if meets(post, wait):
+            yield n, wait
+
+
+def posts_in(rows: Iterable[tuple[int, bytes]], wait: OpenWait) -> list[tuple[int, Post]]:
+    """As `posts_for`, of stored posts."""
+    return posts_for(wait, [(post_id, _posts.decode(data)) for post_id, data in rows])

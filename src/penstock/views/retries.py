@@ -22,6 +22,23 @@ class RetryItems(msgspec.Struct, kw_only=True):
     decided_again: Annotated[
         bool, Meta(description="The list is made again; items are kept by their identities.")
     ] = False
+    new: Annotated[
+        int | None,
+        Meta(description="Items that weren't in the list before. Null: the list isn't known yet."),
+    ] = None
+    gone: Annotated[
+        int | None, Meta(description="Items that aren't in the list any more. Null: as with `new`.")
+    ] = None
+
+    @property
+    def list_changes(self) -> str:
+        """`2 new, 1 gone`; empty if the list is the same, or isn't known."""
+        changes: list[str] = []
+        if self.new:
+            changes.append(f"{self.new:,} new")
+        if self.gone:
+            changes.append(f"{self.gone:,} gone")
+        return ", ".join(changes)
 
 
 class RetryRun(msgspec.Struct):

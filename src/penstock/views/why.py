@@ -47,3 +47,10 @@ class Why(msgspec.Struct, kw_only=True):
     tasks_waiting: Annotated[
         int | None, Meta(description="Tasks that wait in its queue, this one included.")
     ] = None
+    position: Annotated[
+        int | None,
+        Meta(
+            description="Its task's place in the queue. 1: the next one. Null: it isn't known, or"
+            " more tasks are ahead of it than are looked at."
+        ),
+    ] = None

@@ -1966,6 +1966,10 @@ export interface components {
              * @default false
              */
             decided_again: boolean;
+            /** @description Items that weren't in the list before. Null: the list isn't known yet. */
+            new?: number | null;
+            /** @description Items that aren't in the list any more. Null: as with `new`. */
+            gone?: number | null;
         };
         /**
          * RetryRun
@@ -2242,6 +2246,8 @@ export interface components {
             queue?: string | null;
             /** @description Tasks that wait in its queue, this one included. */
             tasks_waiting?: number | null;
+            /** @description Its task's place in the queue. 1: the next one. Null: it isn't known, or more tasks are ahead of it than are looked at. */
+            position?: number | null;
         };
         /** Worker */
         Worker: {

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Stop, Task
 from penstock.engine.events import AnyEvent, TaskEvent, TaskLost
-from penstock.stores.base import Backlog, Offer, WaitingTask
+from penstock.stores.base import Backlog, Offer, TasksAhead, WaitingTask
 from penstock.stores.task_keys import Key, key_of
 
 if TYPE_CHECKING:
@@ -264,6 +264,26 @@ class MemoryTaskQueue:
             if waiting:
                 backlogs.append(Backlog(queue, handler, waiting))
         return backlogs
+
+    async def tasks_ahead(
+        self, key: Key, queue: str, handler: str, priority: int, limit: int
+    ) -> TasksAhead | None:
+        ahead = 0
+        looked = 0
+        for line in self._in_order(queue, {handler}):
+            self._drop_stopped(line)
+            line_priority = line[0][1].priority if line else priority
+            if line_priority > priority:
+                ahead += len(line)
+            elif line_priority == priority:
+                for waiting_key, _ in line:
+                    if looked == limit:
+                        return TasksAhead(ahead, is_exact=False)
+                    if waiting_key == key:
+                        return TasksAhead(ahead)
+                    looked += 1
+                    ahead += 1
+        return None
 
     def _drop_stopped(self, line: Line) -> None:
         """Drop stopped tasks of a line, which perhaps no worker would ever fetch."""

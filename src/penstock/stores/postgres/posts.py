@@ -6,30 +6,24 @@ lock on their correlation until they have committed, so one of them sees the oth
 
 from __future__ import annotations
 
-import msgspec
-
 from penstock.engine.events import SignalReceived
 from penstock.stores import codec
 from penstock.stores.postgres.database import Connection, Database
 from penstock.stores.postgres.texts import digest, escaped
 from penstock.stores.posts import (
+    EXPIRED_AT_ONCE,
     Delivered,
     Post,
     delivery_key,
     is_satisfied,
-    meets,
-    posts_for,
+    posts_in,
     signal_of,
+    waits_in,
 )
 from penstock.stores.sql.statements import statements_beside
 from penstock.stores.waits import OpenWait
 
 SQL = statements_beside(__file__)
-
-EXPIRED_AT_ONCE = 100
-"""Expired posts that one new post deletes."""
-_waits = msgspec.msgpack.Decoder(OpenWait)
-_posts = msgspec.msgpack.Decoder(Post)
 
 
 class PostgresPosts:
@@ -57,10 +51,7 @@ async def _put(connection: Connection, post: Post) -> Delivered:
     cursor = await connection.execute(SQL.insert_post, values, binary=True)
     inserted = await cursor.fetchone()
     post_id = inserted[0] if inserted else 0
-    for n, data in rows:
-        wait = _waits.decode(data)
-        if not meets(post, wait):
-            continue
+    for n, wait in waits_in(rows, post):
         signal = await _deliver(connection, n, wait, post_id, post)
         if signal is not None:
             signals.append(signal)
@@ -82,9 +73,9 @@ async def meet(connection: Connection, n: int, wait: OpenWait) -> list[SignalRec
         return []
     values = (escaped(wait.correlation), wait.since)
     cursor = await connection.execute(SQL.select_posts, values, binary=True)
-    posts = [(post_id, _posts.decode(data)) for post_id, data in await cursor.fetchall()]
+    rows = await cursor.fetchall()
     signals: list[SignalReceived] = []
-    for post_id, post in posts_for(wait, posts):
+    for post_id, post in posts_in(rows, wait):
         signal = await _deliver(connection, n, wait, post_id, post)
         if signal is not None:
             signals.append(signal)

@@ -10,6 +10,7 @@
 - `malformed`: entries that can't be read.
 - `entries`: where each queued task is in its stream.
 - `queue`: tasks for workers.
+- `tasks_ahead`: how many tasks are ahead of a certain one.
 - `waking`: how a worker learns that there are tasks.
 - `fleet`: workers as they show themselves.
 - `live_logs`: what running tasks have logged so far.

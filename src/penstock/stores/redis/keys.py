@@ -55,6 +55,11 @@ def stream(queue: str, priority: int) -> str:
     return f"{priority}:{queue}"
 
 
+def priority_of(stream: str) -> int:
+    """The priority of the tasks in a task stream."""
+    return int(stream.partition(":")[0])
+
+
 def queue_of(stream: str) -> tuple[str, str | None]:
     """The queue of a task stream, and the handler of one that only has tasks of that handler.
 

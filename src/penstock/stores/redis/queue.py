@@ -21,13 +21,14 @@ from penstock.engine.events import TaskError, TaskEvent, TaskFailed, TaskLost
 from penstock.engine.reasons import ErrorCategory
 from penstock.errors import StoreError
 from penstock.stores import codec
-from penstock.stores.base import Backlog, Offer, WaitingTask
+from penstock.stores.base import Backlog, Offer, TasksAhead, WaitingTask
 from penstock.stores.redis import keys
 from penstock.stores.redis.connection import Refused, Server, script
 from penstock.stores.redis.entries import task_key
 from penstock.stores.redis.flat_lists import pairs, portions, triples
 from penstock.stores.redis.fleet import Heartbeat, send_heartbeat, worker_offers
 from penstock.stores.redis.live_logs import RedisLiveLogs
+from penstock.stores.redis.tasks_ahead import tasks_ahead
 from penstock.stores.redis.waking import Waker
 from penstock.stores.task_keys import Key, key_of
 
@@ -407,6 +408,13 @@ class RedisTaskQueue:
             for (queue, handler), waiting in counts.items()
             if waiting > 0
         ]
+
+    async def tasks_ahead(
+        self, key: Key, queue: str, handler: str, priority: int, limit: int
+    ) -> TasksAhead | None:
+        return await tasks_ahead(
+            self._server, self._partitions, key, queue, handler, priority, limit
+        )
 
     async def recall(
         self,

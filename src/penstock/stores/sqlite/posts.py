@@ -5,18 +5,17 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from penstock.engine.events import SignalReceived
 from penstock.stores import codec
 from penstock.stores.posts import (
+    EXPIRED_AT_ONCE,
     Delivered,
     Post,
     delivery_key,
     is_satisfied,
-    meets,
-    posts_for,
+    posts_in,
     signal_of,
+    waits_in,
 )
 from penstock.stores.sql.statements import statements_beside
 from penstock.stores.waits import OpenWait
@@ -25,11 +24,6 @@ if TYPE_CHECKING:
     from penstock.stores.sqlite.writer import Writer
 
 SQL = statements_beside(__file__)
-
-EXPIRED_AT_ONCE = 100
-"""Expired posts that one new post deletes."""
-_waits = msgspec.msgpack.Decoder(OpenWait)
-_posts = msgspec.msgpack.Decoder(Post)
 
 
 class SqlitePosts:
@@ -46,10 +40,7 @@ def _put(connection: sqlite3.Connection, post: Post) -> Delivered:
     rows = connection.execute(SQL.select_waits, (post.correlation,)).fetchall()
     cursor = connection.execute(SQL.insert_post, (post.correlation, post.expires_at, b""))
     post_id = cursor.lastrowid or 0
-    for n, data in rows:
-        wait = _waits.decode(data)
-        if not meets(post, wait):
-            continue
+    for n, wait in waits_in(rows, post):
         signal = _deliver(connection, n, wait, post_id, post)
         if signal is not None:
             signals.append(signal)
@@ -69,9 +60,8 @@ def meet(connection: sqlite3.Connection, n: int, wait: OpenWait) -> list[SignalR
     if wait.correlation is None or wait.kind != "signal":
         return []
     rows = connection.execute(SQL.select_posts, (wait.correlation, wait.since)).fetchall()
-    posts = [(post_id, _posts.decode(data)) for post_id, data in rows]
     signals: list[SignalReceived] = []
-    for post_id, post in posts_for(wait, posts):
+    for post_id, post in posts_in(rows, wait):
         signal = _deliver(connection, n, wait, post_id, post)
         if signal is not None:
             signals.append(signal)

@@ -12,6 +12,12 @@ it('says which items run', () => {
   );
   const one = { runs: 1, keeps: 2, sample: ['each[1]'], decided_again: false };
   expect(retryRunText({ reason: 'failed', items: one })).toBe('1 of 3 items run: each[1]');
+  const changed = { ...one, new: 2, gone: 1 };
+  expect(retryRunText({ reason: 'failed', items: changed })).toBe(
+    '1 of 3 items run: each[1]; 2 new, 1 gone',
+  );
+  const same = { ...one, new: 0, gone: 0 };
+  expect(retryRunText({ reason: 'failed', items: same })).toBe('1 of 3 items run: each[1]');
   expect(retryRunText({ reason: 'never ran' })).toBe('never ran');
 });
 

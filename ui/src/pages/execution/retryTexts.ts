@@ -4,7 +4,9 @@ import type { RetryRun } from '../../api/calls';
 const NAMED_MAX = 3;
 const number = (count: number) => count.toLocaleString('en');
 
-/** `13 of 10,000 items run: each[17], each[20], each[31], …` or, without items, the reason. */
+/**
+ * `13 of 10,000 items run: each[17], each[20], each[31], …; 2 new` or, without items, the reason.
+ */
 export function retryRunText({ reason, items }: Pick<RetryRun, 'reason' | 'items'>): string {
   if (!items) return reason;
   const total = items.runs + items.keeps;
@@ -14,7 +16,17 @@ export function retryRunText({ reason, items }: Pick<RetryRun, 'reason' | 'items
   if (items.decided_again) {
     return `its list is made again; ${number(items.keeps)} items are kept by their identity`;
   }
-  return `${number(items.runs)} of ${number(total)} items run${names}`;
+  const changes = listChanges(items).join(', ');
+  const end = changes && `; ${changes}`;
+  return `${number(items.runs)} of ${number(total)} items run${names}${end}`;
+}
+
+/** How a map's list is another one than before: `2 new`, `1 gone`. */
+function listChanges(items: NonNullable<RetryRun['items']>): string[] {
+  const changes: string[] = [];
+  if (items.new) changes.push(`${number(items.new)} new`);
+  if (items.gone) changes.push(`${number(items.gone)} gone`);
+  return changes;
 }
 
 /** Whether a map or a loop is among what runs, so that it can be asked which items. */
