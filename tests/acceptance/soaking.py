@@ -46,6 +46,10 @@ REST_SECONDS = 3 * END_SECONDS
 ORDERING = 4
 ORDERS_MAX = 30_000
 """In all, however long it lasts: they are judged one by one."""
+ORDERS_MIN = 101
+"""Accepted by the end: a soak with fewer had no real load."""
+SLOW_SECONDS = 90.0
+"""How much longer a slow machine may take until so many are accepted."""
 ORDER_PAUSE_SECONDS_MAX = 0.05
 BOUNDS = {"MB": 16.0, "files": 8.0, "keys": 24.0, "RedisMB": 8.0}
 """How much each may grow in a run, without its warm-up."""
@@ -83,7 +87,7 @@ class Soak:
         return time.monotonic() - self._since
 
     async def run(self, faults: Sequence[str], *, rests: bool) -> None:
-        """Inject every fault once per round, in random order.
+        """Inject every fault once per round, in random order, until time and load suffice.
 
         If it `rests`, the plant comes to rest after each round.
         """
@@ -93,7 +97,7 @@ class Soak:
             asyncio.create_task(background)
             for background in (self._sample_for_ever(), self._say_for_ever())
         ]
-        while self.passed < self._seconds:
+        while not self._is_enough():
             for fault in self._choose.sample(faults, len(faults)):
                 await asyncio.sleep(self._choose.random() * PAUSE_SECONDS_MAX)
                 await asyncio.to_thread(self._do, fault)
@@ -105,6 +109,13 @@ class Soak:
         for ended in await asyncio.gather(*besides, return_exceptions=True):
             assert isinstance(ended, asyncio.CancelledError), ended
         await until(lambda: is_built(self._plant), "Redis is built again", seconds=END_SECONDS)
+
+    def _is_enough(self) -> bool:
+        """Its time is over, and the load was real, or will never be."""
+        has_load = len(self._calls.accepted) >= ORDERS_MIN
+        return self.passed >= self._seconds and (
+            has_load or self.passed >= self._seconds + SLOW_SECONDS
+        )
 
     async def _rest(self) -> None:
         """Nobody orders, everything ends, and Redis is looked at; then it goes on."""

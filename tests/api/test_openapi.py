@@ -17,9 +17,12 @@ import pytest
 
 from tests.api.caller import Caller, document, failing
 from tests.api_server import running_service
+from tests.sizes import explored, size
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 METHODS = {"get", "put", "post", "delete", "patch", "options", "head", "trace"}
+EXAMPLES = size(short=3, full=6)
+"""For each operation, besides those at the limits of its schema."""
 RUN_SECONDS = 300
 """A quiet machine needs 40."""
 
@@ -121,6 +124,7 @@ def test_the_document_is_the_same_after_every_start(api: Caller, tmp_path: Path)
     assert json.dumps(again) == json.dumps(openapi(api)), "also in its order"
 
 
+@explored
 @pytest.mark.timeout(RUN_SECONDS)
 @pytest.mark.parametrize("phases", ["examples,coverage", "fuzzing,stateful"])
 def test_the_service_does_what_the_document_says(phases: str, tmp_path: Path) -> None:
@@ -141,7 +145,7 @@ def test_the_service_does_what_the_document_says(phases: str, tmp_path: Path) ->
                 "--checks",
                 "all",
                 "--max-examples",
-                "6",
+                str(EXAMPLES),
                 "--seed",
                 "1",
                 "--continue-on-failure",

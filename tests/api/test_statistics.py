@@ -122,9 +122,14 @@ def test_on_redis_and_postgresql_it_is_the_same_a_moment_later(tmp_path: Path) -
 
         def look() -> dict[str, Any] | None:
             answer = stats(api, buckets=30)
-            return answer if answer["totals"]["COMPLETED"] and answer["hops"]["samples"] else None
+            is_there = (
+                answer["totals"]["COMPLETED"]
+                and answer["hops"]["samples"]
+                and answer["active"]["RUNNING"]
+            )
+            return answer if is_there else None
 
-        settled = until_now(look, "the end is in PostgreSQL")
+        settled = until_now(look, "the end of one and the start of the other are in PostgreSQL")
         assert settled["active"] == {"PENDING": 0, "RUNNING": 1, "PAUSED": 0}
         assert settled["totals"] == {**dict.fromkeys(STATES, 0), "COMPLETED": 1, "RUNNING": 1}
         assert (settled["tasks"], settled["workers"], settled["orchestrators"]) == (

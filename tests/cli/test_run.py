@@ -85,7 +85,8 @@ def test_a_completed_execution_exits_with_0_and_a_line_for_each_change(tmp_path)
 
 
 def test_a_retry_shows_the_error_and_when_it_comes_again(tmp_path):
-    retry = {"max_attempts": 3, "initial_delay_seconds": 0.01, "jitter_seconds": 0}
+    # shorter, and a slow machine has begun the next attempt before it shows anything
+    retry = {"max_attempts": 3, "initial_delay_seconds": 1, "jitter_seconds": 0}
     document(
         tmp_path,
         nodes(

@@ -99,7 +99,7 @@ def tell_a_story(choose: Choices, extras: tuple[str, ...], nodes: int, events: i
 
 @explored
 @stories
-@settings(thorough, max_examples=size(short=40, full=400))
+@settings(thorough, max_examples=size(short=25, full=400))
 @given(st.data(), st.integers(1, 12))
 def test_every_event_has_the_effect_that_the_design_says(extras, data, events):
     """Fails with the shortest story."""
@@ -108,7 +108,7 @@ def test_every_event_has_the_effect_that_the_design_says(extras, data, events):
 
 @explored
 @stories
-@settings(thorough, max_examples=size(short=150, full=2000))
+@settings(thorough, max_examples=size(short=75, full=2000))
 @given(st.integers(0, 2**32 - 1))
 def test_every_event_of_a_long_story_has_the_effect_that_the_design_says(extras, seed):
     tell_a_story(Choices(Random(seed).randrange), extras, LONG_STORY_NODES, 60)
