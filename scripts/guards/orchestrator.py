@@ -38,6 +38,22 @@ GUARDS = [
         test="tests/orchestrator/test_owner.py",
     ),
     Guard(
+        "lists of maps that are too large together leave memory",
+        "orchestrator/owner.py",
+        at="PartitionOwner._decide",
+        pattern="self._map_lists.used(execution)",
+        without="pass",
+        test="tests/orchestrator/test_map_lists.py",
+    ),
+    Guard(
+        "lists of executions that left memory are not counted",
+        "orchestrator/owner.py",
+        at="PartitionOwner._let_go_in_time",
+        pattern="self._map_lists.forget_all_but(...)",
+        without="pass",
+        test="tests/orchestrator/test_map_lists.py",
+    ),
+    Guard(
         "a preparation that is under way is not asked for again",
         "orchestrator/preparer.py",
         at="Preparer.ask",

@@ -15,7 +15,7 @@ from unittest.mock import patch
 import msgspec
 
 from penstock.engine import events as ev
-from penstock.engine import handling, on_timer, preparing
+from penstock.engine import handling, lists, on_timer, preparing
 from penstock.engine.commands import Commands, ExecutionRecord, Task, Transition
 from penstock.engine.deadlines import BACKSTOP_SECONDS
 from penstock.engine.events import Blob, Value
@@ -161,6 +161,11 @@ class Replica:
         self.handle(ev.Continued(EXECUTION_ID), now)
         if waited and not self.ended and self.model.execution == "RUNNING":
             self.handle(ev.TimerFired(EXECUTION_ID), now)
+
+    def let_go_of_lists(self) -> None:
+        """As an owner does whose maps have too large ones together."""
+        lists.let_go(self.execution, -1)  # also of empty ones
+        assert all(region.values is None for region in self.execution.regions.values())
 
     def lose_the_store(self, now: float) -> None:
         """What was committed is rebuilt, in the next generation."""

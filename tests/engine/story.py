@@ -29,10 +29,10 @@ SIMPLE: dict[str, Callable[[str], ev.AnyEvent]] = {
 
 
 class Story:
-    """Three replicas with different owners.
+    """Replicas with different owners.
 
     One is never lost; one is replaced after every event; one makes small commits and is lost at
-    times.
+    times. Where there are maps or loops, one is never lost and lets go of their lists at times.
     """
 
     def __init__(self, choose: Choices, workflow: Workflow, extras: Collection[str]) -> None:
@@ -47,7 +47,11 @@ class Story:
         self.split = Replica(
             workflow, self.blobs, reused, weight=choose.any_of(1, 2, 3, 4), inline=inline
         )
-        self.replicas = (self.steady, self.reborn, self.split)
+        self.forgetful: Replica | None = None
+        self.replicas = [self.steady, self.reborn, self.split]
+        if any(node.is_region for node in workflow.nodes):
+            self.forgetful = Replica(workflow, self.blobs, reused)
+            self.replicas.append(self.forgetful)
         self.now = 0.0
         self.sent: list[ev.AnyEvent] = []
 
@@ -60,6 +64,8 @@ class Story:
         self.reborn.lose_the_owner(self.now)
         if self.choose.one_in(4):
             self.split.lose_the_owner(self.now)
+        if self.forgetful is not None and not self.choose.one_in(4):
+            self.forgetful.let_go_of_lists()
         if not self.choose.one_in(3):
             for replica in self.replicas:
                 replica.finish_commits(self.now)
@@ -67,7 +73,9 @@ class Story:
 
     def assert_replicas_agree(self) -> None:
         """As long as the order of starts made no difference, nothing else may differ either."""
-        for replica in (self.reborn, self.split):
+        if self.forgetful is not None and not self.blobs:
+            assert self.forgetful.committed.history == self.steady.committed.history
+        for replica in self.replicas[1:]:
             if self.steady.unfinished or replica.unfinished:
                 continue
             replica.diverged |= (

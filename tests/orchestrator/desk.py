@@ -16,6 +16,7 @@ from penstock.definition.plan import Plan, compile_document
 from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
 from penstock.engine.states import ExecutionState
+from penstock.orchestrator.map_lists import LIST_BYTES_MAX
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.reaper import Reaper
@@ -59,9 +60,14 @@ async def look(reaper: Reaper, seconds: float) -> None:
 
 class Desk:
     def __init__(
-        self, inline_max_bytes: int = 10_000, *, timing: OrchestratorTiming = QUICK
+        self,
+        inline_max_bytes: int = 10_000,
+        *,
+        timing: OrchestratorTiming = QUICK,
+        list_bytes_max: int = LIST_BYTES_MAX,
     ) -> None:
         self.timing = timing
+        self._list_bytes_max = list_bytes_max
         self.now = 1000.0
         self.stores = self._open()
         self.plans = PlanCache(self.stores.cold, lambda: WORK)
@@ -86,6 +92,7 @@ class Desk:
             sandbox=self.sandbox,
             timing=self.timing,
             observer=self._note,
+            list_bytes_max=self._list_bytes_max,
         )
 
     def orchestrator(self, name: str = "", metrics: Metrics | None = None) -> Orchestrator:

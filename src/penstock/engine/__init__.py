@@ -54,6 +54,7 @@ What follows from it:
 - `regions`: a map or a loop begins, opens its items, and ends with the last of them.
 - `loops`: the rounds of a loop: its condition, its pauses, what is carried on.
 - `items`: what is known in memory of a region and of its open items.
+- `lists`: the lists of maps in memory: how much they take, and letting go of them.
 - `identities`: what an item is recognised by, wherever it stands in the list.
 - `outputs`: where a node's references look.
 - `deciding`: conditions: at once where that is cheap, else in the sandbox.

@@ -44,21 +44,23 @@ class _Item:
 
 
 class Identities:
-    """The identities of the items of one map, as far as somebody has asked."""
+    """The identities of the items of one map, as far as somebody has asked.
 
-    def __init__(self, plan: RegionPlan, values: list[msgspec.Raw]) -> None:
+    They stay when the list is let go of: to work them all out again takes longer than to read it.
+    """
+
+    def __init__(self, plan: RegionPlan) -> None:
         self._plan = plan
-        self._values = values
         self._known: list[str] = []
         self._times: dict[str, int] = {}
         """How often each hash has come."""
 
-    def at(self, index: int) -> str:
-        """The identity of one item. Raises `Missing` and `DuplicateKey` for bad keys."""
+    def at(self, index: int, values: list[msgspec.Raw]) -> str:
+        """The identity of an item of the list. Raises `Missing` and `DuplicateKey` for bad keys."""
         if self._plan.key is not None and not self._known:
-            self._known = _keys(self._plan.key, self._plan, self._values)
+            self._known = _keys(self._plan.key, self._plan, values)
         while len(self._known) <= index:
-            identity = hash_of(self._values[len(self._known)])
+            identity = hash_of(values[len(self._known)])
             times = self._times.get(identity, 0) + 1
             self._times[identity] = times
             self._known.append(identity if times == 1 else f"{identity}~{times}")
@@ -67,8 +69,8 @@ class Identities:
 
 def identities_of(plan: RegionPlan, values: list[msgspec.Raw]) -> list[str]:
     """The identities of all items. Raises `Missing` and `DuplicateKey` for bad keys."""
-    identities = Identities(plan, values)
-    return [identities.at(index) for index in range(len(values))]
+    identities = Identities(plan)
+    return [identities.at(index, values) for index in range(len(values))]
 
 
 def _keys(key: Config, plan: RegionPlan, values: list[msgspec.Raw]) -> list[str]:

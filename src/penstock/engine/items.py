@@ -58,6 +58,7 @@ class Region:
         "first_index",
         "identities",
         "is_optional",
+        "list_bytes",
         "more",
         "number",
         "open",
@@ -92,7 +93,9 @@ class Region:
         """How many items have failed."""
         self.open: dict[int, OpenItem] = {}
         self.values: list[msgspec.Raw] | None = None
-        """The list; None until it is looked up (again, by a new owner)."""
+        """The list; None until it is looked up: by a new owner, or after it was let go of."""
+        self.list_bytes = 0
+        """What the list takes in memory."""
         self.assembled: list[bytes] = []
         """Outputs of its items as far as they have been put into its own output."""
         self.identities: Identities | None = None

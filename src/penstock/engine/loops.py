@@ -9,7 +9,7 @@ import msgspec
 
 from penstock.definition.condition import Condition
 from penstock.definition.template import Missing
-from penstock.engine import items, regions
+from penstock.engine import items, lists, regions
 from penstock.engine.deciding import condition_preparation, is_true_at_once
 from penstock.engine.events import TaskError, Value
 from penstock.engine.failing import fail_node
@@ -122,7 +122,7 @@ def fill(execution: Execution, region: Region) -> None:
         execution.blocked.append(region.number)
         return
     region.round_is_due = False
-    region.values = previous
+    lists.set_values(execution, region, previous)
     _drop_old_round(execution, region)
     region.more.size = region.opened + 1
     regions.open_next(execution, region)

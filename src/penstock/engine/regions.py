@@ -16,7 +16,7 @@ from msgspec import structs
 
 from penstock.definition.fields import kind_of
 from penstock.definition.template import Missing, Reference, look_up
-from penstock.engine import deadlines, failures, items, loops, reused_outputs
+from penstock.engine import deadlines, failures, items, lists, loops, reused_outputs
 from penstock.engine.commands import AttemptFailure, DeadLetter, More, NodeRun
 from penstock.engine.data import OUTPUT_BYTES_MAX
 from penstock.engine.ending import stop_task
@@ -76,7 +76,8 @@ def begin(execution: Execution, number: int, run: NodeRun, plan: RegionPlan) -> 
     reason = f"{size} items" if plan.each else None
     move_node(execution, run, NodeState.WAITING, reason)
     region = items.begin_region(execution, number, run, plan)
-    region.values = values
+    if values is not None:
+        lists.set_values(execution, region, values)
     deadlines.arm_region(execution, run)
     _go_on(execution, region)
 
@@ -145,8 +146,8 @@ def _go_on(execution: Execution, region: Region) -> None:
 def has_values(execution: Execution, number: int, region: Region | None) -> bool:
     """Whether the items around a node are in memory.
 
-    A new owner looks the list up again, from what was recorded. If that is a large output that has
-    to be fetched, the node is blocked until then.
+    A new owner looks the list up again, from what was recorded, and so does one that has let go of
+    it. If that is a large output that has to be fetched, the node is blocked until then.
     """
     while region is not None:
         if region.values is None and not _look_up_again(execution, region):
@@ -163,9 +164,12 @@ def _look_up_again(execution: Execution, region: Region) -> bool:
     if want(execution, scope_around(execution, region), region.plan.needs):
         return False
     if region.plan.source is None:
-        region.values = loops.look_up_previous(execution, region, region.opened - 1)
-        return region.values is not None
-    region.values = list_of(execution, region.plan.source, scope_around(execution, region))
+        values = loops.look_up_previous(execution, region, region.opened - 1)
+        if values is None:
+            return False
+    else:
+        values = list_of(execution, region.plan.source, scope_around(execution, region))
+    lists.set_values(execution, region, values)
     return True
 
 
@@ -388,6 +392,7 @@ def end_region(execution: Execution, region: Region) -> None:
 def forget(execution: Execution, region: Region) -> None:
     """A region has ended."""
     _count_dead_letters(execution, region)
+    lists.drop_values(execution, region)
     del execution.regions[region.number]
     reused_outputs.drop_items(execution, region.address)
 
@@ -644,5 +649,5 @@ def _identity_at(region: Region, index: int) -> str:
     if region.plan.repeat is not None:
         return str(index + region.first_index)
     if region.identities is None:
-        region.identities = Identities(region.plan, region.values or [])
-    return region.identities.at(index)
+        region.identities = Identities(region.plan)
+    return region.identities.at(index, region.values or [])

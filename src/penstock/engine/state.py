@@ -74,6 +74,7 @@ class Execution:
         "items",
         "kept_items",
         "last_seq",
+        "list_bytes",
         "loaded",
         "nodes",
         "now",
@@ -175,6 +176,11 @@ class Execution:
 
         self.regions: dict[int, Region] = {}
         """By the number of their node, the maps and loops that are under way."""
+        self.list_bytes: int | None = None
+        """What the lists of these maps take in memory, or more if some of them were cancelled.
+
+        None if there never was one.
+        """
         self.items: dict[int, OpenItem] = {}
         """By the number of each of their nodes, the open items."""
         self.item_nodes: dict[int, PlanNode] = {}

@@ -15,6 +15,7 @@ this is the same for every store.
 - `lease_term`: all that runs for as long as one lease holds, and ends with it.
 - `owner`: the loop: decides for the executions of one partition.
 - `loader`: loads executions that aren't in memory.
+- `map_lists`: lets go of the lists of maps that take too much memory together.
 - `preparer`: has expensive conditions and configs evaluated in a sandbox, beside the loop.
 - `routing`: the queue that a task goes to, by what live workers serve.
 - `committer`: commits of one partition, one after another.

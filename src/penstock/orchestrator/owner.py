@@ -35,6 +35,7 @@ from penstock.engine.waiting import is_expiring
 from penstock.errors import StoreError, StoreUnavailable
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import ColdStoreAway, Loader, PlanMissing
+from penstock.orchestrator.map_lists import LIST_BYTES_MAX, MapLists
 from penstock.orchestrator.preparer import Preparer
 from penstock.orchestrator.routing import Routing
 from penstock.orchestrator.timing import OrchestratorTiming
@@ -90,6 +91,7 @@ class PartitionOwner:
         observer: Observer | None = None,
         routing: Routing | None = None,
         large_turn: asyncio.Lock | None = None,
+        list_bytes_max: int = LIST_BYTES_MAX,
     ) -> None:
         """`large_turn` is shared by the owners of a process.
 
@@ -108,6 +110,7 @@ class PartitionOwner:
         self._cache: dict[str, Execution] = {}
         self._resting: dict[str, Execution] = {}
         """Executions that nothing has happened to lately."""
+        self._map_lists = MapLists(list_bytes_max, self._in_memory)
         self._rest_at = stores.hot.now() + timing.rest_seconds
         self._continue: set[str] = set()
         self._batch: dict[str, Execution] = {}
@@ -202,7 +205,11 @@ class PartitionOwner:
                 resting[execution_id] = execution
         self._cache = large
         self._resting = resting
+        self._map_lists.forget_all_but(large, resting)
         self._rest_at = self._hot.now() + self._timing.rest_seconds
+
+    def _in_memory(self, execution_id: str) -> Execution | None:
+        return self._cache.get(execution_id) or self._resting.get(execution_id)
 
     def retire(self) -> None:
         """Begin nothing new. Once it `is_at_rest`, `run` may be cancelled and nothing is lost."""
@@ -243,7 +250,9 @@ class PartitionOwner:
         self._continue.clear()
         return events
 
-    async def _decide(self, events: list[tuple[int, AnyEvent]]) -> None:
+    async def _decide(  # noqa: C901 -- one loop, hot
+        self, events: list[tuple[int, AnyEvent]]
+    ) -> None:
         now = self._hot.now()
         await self._load(events, now)
         events = await self._with_stored_signals(events, now)
@@ -265,6 +274,8 @@ class PartitionOwner:
                         self._handle(execution, event, now)
                     if execution.wanted:
                         await self._provide(execution, now)
+                    if execution.list_bytes is not None:
+                        self._map_lists.used(execution)
                 except TRANSIENT:
                     raise
                 # one bad execution must not stop the partition

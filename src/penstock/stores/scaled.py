@@ -19,7 +19,7 @@ from penstock.stores.object_blobs import (
     ObjectBlobTiming,
     is_object_store,
 )
-from penstock.stores.partial import history_of
+from penstock.stores.partial import fold_since, history_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.cold_tier import PostgresColdTier
@@ -87,6 +87,21 @@ class ScaledExecutions(PostgresExecutions):
         if execution_id in hot_changes:
             return stored_of(execution_id, hot_changes[execution_id])
         return await super().execution(execution_id)
+
+    async def since(self, execution_id: str, after: int) -> Stored | None:
+        try:
+            hot_changes = await self.hot.changes([execution_id])
+        except StoreUnavailable:
+            if await self.execution(execution_id) is None:  # raises, unless it has ended
+                return None
+            return await super().since(execution_id, after)
+        if execution_id not in hot_changes:
+            return await super().since(execution_id, after)
+        changes = hot_changes[execution_id]
+        record = last_record(changes)
+        if record is None:
+            raise SchemaMismatch(f"what Redis has of execution {execution_id} has no beginning")
+        return fold_since(record, reversed(changes), after)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         """Record a control request, unless the execution has ended according to Redis.
