@@ -31,7 +31,7 @@ from penstock.stores.memory.audit_log import MemoryAuditLog
 from penstock.stores.memory.cold import MemoryColdStore, MemoryExecutions
 from penstock.stores.memory.counts import MemoryCounts
 from penstock.stores.memory.posts import MemoryPosts
-from penstock.stores.partial import record_of
+from penstock.stores.partial import fold_since, record_of
 from penstock.stores.task_keys import key_of
 from penstock.stores.tiering import (
     CLAIM_SECONDS,
@@ -396,6 +396,14 @@ class TieredExecutions(MemoryExecutions):
         if execution_id in self._active.changes:
             return self._active.stored(execution_id)
         return await super().execution(execution_id)
+
+    async def since(self, execution_id: str, after: int) -> Stored | None:
+        stored = await self.execution(execution_id)
+        if stored is None:
+            return None
+        facts = self._active if execution_id in self._active.changes else self._rows
+        changes = facts.changes.get(execution_id, [])
+        return fold_since(stored.record, reversed(changes), after)
 
     async def history(self, execution_id: str, after: int = 0) -> list[Transition] | None:
         stored = await self.execution(execution_id)

@@ -4,7 +4,9 @@ import asyncio
 from itertools import islice
 
 from penstock.contract.facts import Owner, begin, ended, new_execution_ids, new_intent, started
-from penstock.engine.commands import Commands, Transition
+from penstock.engine.commands import AttemptFailure, Commands, NodeRun, Transition
+from penstock.engine.events import TaskError
+from penstock.engine.states import NodeState
 from penstock.stores.base import Stores, partition_of
 from penstock.stores.records import FeedCursor, FeedEntry, advance
 
@@ -20,6 +22,45 @@ async def test_history_goes_on_after_any_line(stores: Stores) -> None:
     assert await stores.cold.executions.history(execution_id) == lines
     for after in range(12):
         assert await stores.cold.executions.history(execution_id, after) == lines[after:], after
+
+
+async def test_what_is_new_is_read_without_the_rest(stores: Stores) -> None:
+    execution_id = next(new_execution_ids(stores))
+    owner = await begin(stores, execution_id)
+    lines = [*started(execution_id).history, *_lines(2, 7)]
+    failure = AttemptFailure(1, 2.0, TaskError("http", "500"), "worker-1")
+    first = NodeRun("a", NodeState.COMPLETED, 1)
+    failed = NodeRun("b", NodeState.FAILED, 1)
+    await owner.commit(
+        Commands(execution_id, nodes={"a": first}, outputs={"a": b"1"}, history=lines[1:3])
+    )
+    await owner.commit(Commands(execution_id, logs=[("a", 1, "a commit without a line")]))
+    await owner.commit(
+        Commands(execution_id, nodes={"b": failed}, history=lines[3:5], failures=[("b", failure)])
+    )
+    await owner.commit(Commands(execution_id, outputs={"c": b"3"}, history=lines[5:]))
+
+    read = stores.cold.executions.since
+    for after in range(10):
+        stored = await read(execution_id, after)
+        assert stored is not None
+        assert stored.history == lines[after:], after
+        assert stored.record.workflow == "report"
+        assert list(stored.runs) == ["a"] * (after < 3) + ["b"] * (after < 5), after
+        assert list(stored.outputs) == ["a"] * (after < 3) + ["c"] * (after < 7), after
+        if after < 5:
+            assert stored.runs["b"].failures == [failure]
+
+
+async def test_nothing_is_new_of_what_has_not_begun(stores: Stores) -> None:
+    cold = stores.cold
+    execution_id = next(new_execution_ids(stores))
+    await cold.executions.record_intents([new_intent(execution_id)])
+    stored = await cold.executions.since(execution_id, 0)
+    assert stored is not None
+    assert (stored.record.workflow, stored.history, stored.runs) == ("report", [], {})
+    for unknown in ("unknown", "", "half \ud800"):
+        assert await cold.executions.since(unknown, 0) is None
 
 
 async def test_history_of_what_has_not_begun_is_empty_and_of_the_unknown_none(

@@ -75,6 +75,13 @@ class Executions:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         return stored
 
+    async def since(self, execution_id: str, after: int) -> Stored:
+        """What is new of an execution behind a history line; see the store's `since`."""
+        stored = await self._stores.cold.executions.since(execution_id, after)
+        if stored is None:
+            raise NotFound(f"there is no execution {execution_id!r} in this store")
+        return stored
+
     async def plan(self, record: ExecutionRecord) -> Plan:
         return await self._plans.need(record.workflow, record.version)
 

@@ -25,6 +25,9 @@ from penstock.views.errors import error_view
 from penstock.views.nodes import ItemLine, ListedNode, item_counts, last_error, node_view
 from penstock.views.values import undecoded
 
+NO_LINES = 2**62
+"""Behind all history lines of an execution."""
+
 
 async def identities_in(stored: Stored, plan: Plan, blobs: BlobStore) -> dict[str, list[str]]:
     """By map, the identities of its items: of maps of the plan of which items were opened."""
@@ -110,41 +113,51 @@ class Items:
 
     async def check(self, execution_id: str, node_id: str) -> None:
         """Raise `NotFound` if the execution has no such map or loop."""
-        stored = await self._executions.stored(execution_id)
+        await self._plan_with(execution_id, node_id)
+
+    async def _plan_with(self, execution_id: str, node_id: str) -> tuple[Plan, PlanNode]:
+        """The execution's plan, and a map or a loop in it. Raises `NotFound`."""
+        stored = await self._executions.since(execution_id, NO_LINES)
         plan = await self._executions.plan(stored.record)
         node = node_at(plan, node_id)
         if node is None or node.region is None:
             raise NotFound(f"{node_id!r} is no map or loop of execution {execution_id}")
+        return plan, node
 
     async def ends(
         self, execution_id: str, node_id: str, after: int, *, follow: bool
     ) -> AsyncGenerator[list[ItemLine], None]:
         """The items of a map that have ended, in the order of their ends.
 
-        With `follow` it goes on until the map has ended.
+        With `follow` it goes on until the map has ended. The whole execution is read once; then
+        only what is new.
         """
-        stored = await self._executions.stored(execution_id)
-        plan = await self._executions.plan(stored.record)
-        node = node_at(plan, node_id)
-        if node is None or node.region is None:
-            raise NotFound(f"{node_id!r} is no map or loop of execution {execution_id}")
+        plan, node = await self._plan_with(execution_id, node_id)
         keys: list[str] = []
-        if node_id in plan.numbers:
-            keys = await identities_of_map(stored, plan, node, self._stores.blobs)
         if not follow:
+            stored = await self._executions.stored(execution_id)
+            keys = await self._keys(stored, plan, node)
             yield await self._lines(stored, node_id, stored.history, after, keys)
             return
+        known: Stored | None = None
         async with aclosing(self._live_events.execution(execution_id)) as batches:
             async for lines in batches:
                 if any(_is_end_of_item(line, node_id) and line.seq > after for line in lines):
-                    stored = await self._executions.stored(execution_id)
-                    if not keys and node_id in plan.numbers:
-                        blobs = self._stores.blobs
-                        keys = await identities_of_map(stored, plan, node, blobs)
-                    yield await self._lines(stored, node_id, lines, after, keys)
+                    if known is None:
+                        known = await self._executions.stored(execution_id)
+                        keys = await self._keys(known, plan, node)
+                    elif known.last_seq < lines[-1].seq:
+                        known = await self._executions.since(execution_id, lines[0].seq - 1)
+                    yield await self._lines(known, node_id, lines, after, keys)
                 is_over = any(line.node_id == node_id and line.after in NODE_ENDS for line in lines)
                 if is_over:
                     return
+
+    async def _keys(self, stored: Stored, plan: Plan, node: PlanNode) -> list[str]:
+        """The identities of the items of a map that has begun; none of one inside of another."""
+        if node.node_id not in plan.numbers:
+            return []
+        return await identities_of_map(stored, plan, node, self._stores.blobs)
 
     async def _lines(
         self,

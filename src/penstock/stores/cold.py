@@ -141,6 +141,14 @@ class Executions(Protocol):
         Whether it waits or is about to begin.
         """
 
+    async def since(self, execution_id: str, after: int) -> Stored | None:
+        """What has been committed of an execution behind a history line; None if there is none.
+
+        Its lines with a greater `seq`, and the node records and outputs that were written with
+        them. Others are missing, and the record may be the submitted one: what never changes in it
+        is right. It takes as long as there is news, and not as the execution is large.
+        """
+
     async def intent(self, execution_id: str) -> Intent | None: ...
 
     async def intents(self, execution_ids: Collection[str]) -> dict[str, Intent]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from penstock.engine.commands import ExecutionRecord, Transition
-from penstock.stores.codec import checked
+from penstock.stores.base import Stored
+from penstock.stores.codec import checked, decode_change, fold
 
 
 class _Head(msgspec.Struct, array_like=True):
@@ -32,3 +35,19 @@ def record_of(change: bytes) -> ExecutionRecord | None:
 
 def history_of(change: bytes) -> list[Transition]:
     return checked(_lines_decoder, change).history
+
+
+def fold_since(record: ExecutionRecord, newest_first: Iterable[bytes], after: int) -> Stored:
+    """What changes tell of an execution behind a history line; see `Executions.since`.
+
+    No more of them are taken than needed.
+    """
+    changes: list[bytes] = []
+    for change in newest_first:
+        lines = history_of(change)
+        if lines and lines[-1].seq <= after:
+            break
+        changes.append(change)
+    stored = fold(record, [decode_change(change) for change in reversed(changes)])
+    stored.history = [line for line in stored.history if line.seq > after]
+    return stored

@@ -41,7 +41,7 @@ from penstock.stores.redis import keys
 from penstock.stores.redis.commit_feed import RedisCommitFeed
 from penstock.stores.redis.connection import Server
 from penstock.stores.redis.fleet import RedisFleet
-from penstock.stores.redis.hot import RedisHotStore, stored_of
+from penstock.stores.redis.hot import RedisHotStore, stored_of, stored_since
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
@@ -87,6 +87,17 @@ class ScaledExecutions(PostgresExecutions):
         if execution_id in hot_changes:
             return stored_of(execution_id, hot_changes[execution_id])
         return await super().execution(execution_id)
+
+    async def since(self, execution_id: str, after: int) -> Stored | None:
+        try:
+            hot_changes = await self.hot.changes([execution_id])
+        except StoreUnavailable:
+            if await self.execution(execution_id) is None:  # raises, unless it has ended
+                return None
+            return await super().since(execution_id, after)
+        if execution_id not in hot_changes:
+            return await super().since(execution_id, after)
+        return stored_since(execution_id, hot_changes[execution_id], after)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         """Record a control request, unless the execution has ended according to Redis.

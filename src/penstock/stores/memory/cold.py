@@ -31,7 +31,7 @@ from penstock.stores.memory.counts import MemoryCounts
 from penstock.stores.memory.definitions import MemoryDefinitions
 from penstock.stores.memory.posts import MemoryPosts
 from penstock.stores.memory.signals import MemorySignals
-from penstock.stores.partial import history_of
+from penstock.stores.partial import fold_since, history_of
 from penstock.stores.records import (
     AuditLine,
     Closed,
@@ -165,6 +165,13 @@ class MemoryExecutions:
 
     async def execution(self, execution_id: str) -> Stored | None:
         return self._hot.stored(execution_id) if execution_id in self._hot.records else None
+
+    async def since(self, execution_id: str, after: int) -> Stored | None:
+        data = self._intents.get(execution_id)
+        if data is None:
+            return None
+        changes = self._hot.changes.get(execution_id, [])
+        return fold_since(codec.decode_intent(data).record, reversed(changes), after)
 
     async def intent(self, execution_id: str) -> Intent | None:
         data = self._intents.get(execution_id)

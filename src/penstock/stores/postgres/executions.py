@@ -21,7 +21,7 @@ from penstock.stores.base import (
 )
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import KeyUse
-from penstock.stores.partial import history_of
+from penstock.stores.partial import fold_since, history_of
 from penstock.stores.phases import Phase
 from penstock.stores.postgres import searching
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row
@@ -103,6 +103,16 @@ class PostgresExecutions:
         record = codec.decode_record(intent)
         changes = [codec.decode_change(change) for change in decode_changes(segments)]
         stored = codec.fold(record, changes)
+        _apply_end(stored.record, tuple(row))
+        return stored
+
+    async def since(self, execution_id: str, after: int) -> Stored | None:
+        rows = await self._database.rows(SQL.select_execution, (execution_id,))
+        if not rows:
+            return None
+        intent, segments, *row = rows[0]
+        newest_first = reversed(decode_changes(segments))
+        stored = fold_since(codec.decode_record(intent), newest_first, after)
         _apply_end(stored.record, tuple(row))
         return stored
 

@@ -21,7 +21,7 @@ from penstock.stores.base import (
 )
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import KeyUse
-from penstock.stores.partial import history_of
+from penstock.stores.partial import fold_since, history_of
 from penstock.stores.phases import Phase
 from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
 from penstock.stores.sql.conditions import NUMBER_MAX
@@ -139,6 +139,9 @@ class SqliteExecutions:
         executions = await self._reader.executions([execution_id])
         return executions[execution_id][0] if executions else None
 
+    async def since(self, execution_id: str, after: int) -> Stored | None:
+        return await self._reader.run(lambda connection: _since(connection, execution_id, after))
+
     async def intent(self, execution_id: str) -> Intent | None:
         unbegun = self._hot.unbegun_intent(execution_id)
         if unbegun is not None:
@@ -206,6 +209,16 @@ def _history(
         if lines and lines[0].seq <= after + 1:
             break
     return list(chain.from_iterable(reversed(parts)))
+
+
+def _since(connection: sqlite3.Connection, execution_id: str, after: int) -> Stored | None:
+    row = _select(connection, SQL.select_intent, execution_id)
+    if row is None:
+        return None
+    n, _, _, submitted, _, _ = row
+    changes = connection.execute(SQL.select_changes_backwards, (n,))
+    newest_first = (change for (change,) in changes)
+    return fold_since(codec.decode_record(submitted), newest_first, after)
 
 
 def _read_commits(connection: sqlite3.Connection, after: int, limit: int) -> list[FeedEntry]:
