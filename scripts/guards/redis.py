@@ -496,6 +496,14 @@ GUARDS = [
         test="tests/redis/test_executions.py",
     ),
     Guard(
+        "news without a beginning are refused",
+        "stores/redis/hot.py",
+        at="stored_since",
+        pattern="record is None",
+        without="False",
+        test="tests/redis/test_executions.py",
+    ),
+    Guard(
         "a message of another schema is not read as ours",
         "stores/redis/inbox.py",
         at="_decode_events",

@@ -8,6 +8,7 @@ from penstock.contract.facts import record
 from penstock.errors import SchemaMismatch
 from penstock.stores import codec
 from penstock.stores.redis import keys
+from penstock.stores.redis.hot import stored_since
 from tests.redis.stores_under_test import NAME, open_stores
 
 WITHOUT_A_RECORD = codec.encode(codec.Change(codec.SCHEMA, None, [], {}, []))
@@ -31,6 +32,8 @@ def test_changes_that_are_not_ours_or_have_no_beginning_are_refused(
             await stores.call("RPUSH", keys.execution(0, NAME), change)
             with pytest.raises(SchemaMismatch, match=why):
                 await stores.hot.load([NAME])
+            with pytest.raises(SchemaMismatch, match=why):
+                stored_since(NAME, [change], 0)
 
     asyncio.run(scenario())
 

@@ -19,7 +19,7 @@ from penstock.stores.object_blobs import (
     ObjectBlobTiming,
     is_object_store,
 )
-from penstock.stores.partial import fold_since, history_of
+from penstock.stores.partial import history_of
 from penstock.stores.postgres.blobs import PostgresBlobs, ReferencedObjects
 from penstock.stores.postgres.cold import PostgresColdStore
 from penstock.stores.postgres.cold_tier import PostgresColdTier
@@ -41,7 +41,7 @@ from penstock.stores.redis import keys
 from penstock.stores.redis.commit_feed import RedisCommitFeed
 from penstock.stores.redis.connection import Server
 from penstock.stores.redis.fleet import RedisFleet
-from penstock.stores.redis.hot import RedisHotStore, stored_of
+from penstock.stores.redis.hot import RedisHotStore, stored_of, stored_since
 from penstock.stores.redis.hot_tier import RedisHotTier
 from penstock.stores.redis.queue import RedisTaskQueue
 from penstock.stores.redis.timing import DEFAULT_TIMING, RedisTiming
@@ -97,11 +97,7 @@ class ScaledExecutions(PostgresExecutions):
             return await super().since(execution_id, after)
         if execution_id not in hot_changes:
             return await super().since(execution_id, after)
-        changes = hot_changes[execution_id]
-        record = last_record(changes)
-        if record is None:
-            raise SchemaMismatch(f"what Redis has of execution {execution_id} has no beginning")
-        return fold_since(record, reversed(changes), after)
+        return stored_since(execution_id, hot_changes[execution_id], after)
 
     async def request_control(self, execution_id: str, request: ControlRequest) -> None:
         """Record a control request, unless the execution has ended according to Redis.

@@ -18,7 +18,7 @@ from penstock.stores import codec
 from penstock.stores.base import Lease, Stored, partition_of
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.fleet import OrchestratorDetails
-from penstock.stores.partial import record_of
+from penstock.stores.partial import fold_since, record_of
 from penstock.stores.redis import keys
 from penstock.stores.redis.commits import FeedSize, arguments_of
 from penstock.stores.redis.connection import Link, Server, script
@@ -27,6 +27,7 @@ from penstock.stores.redis.flat_lists import portions
 from penstock.stores.redis.fleet import run_announce
 from penstock.stores.redis.inbox import ENTRY_EVENTS_MAX, SCHEMA, end_of, events_of, read_after
 from penstock.stores.redis.malformed import DroppedEntries
+from penstock.stores.tiering import last_record
 
 READ_EXECUTIONS = 1000
 """Executions in one call: Lua's stack is limited."""
@@ -332,6 +333,14 @@ def stored_of(execution_id: str, changes: list[bytes]) -> Stored:
     if stored.record is nothing:
         raise SchemaMismatch(f"what Redis has of execution {execution_id} has no beginning")
     return stored
+
+
+def stored_since(execution_id: str, changes: list[bytes], after: int) -> Stored:
+    """What changes tell of an execution behind a history line. Raises as `stored_of`."""
+    record = last_record(changes)
+    if record is None:
+        raise SchemaMismatch(f"what Redis has of execution {execution_id} has no beginning")
+    return fold_since(record, reversed(changes), after)
 
 
 def _is_encodable(execution_id: str) -> bool:
