@@ -31,9 +31,9 @@ async def test_an_archive_ends_an_execution_and_has_its_history(store: PostgresC
     assert await shown(store, "a") == ("COMPLETED", 1, 3)
     assert await shown(store, "b") == ("PENDING", 1, 0)
     assert [line.seq for line in await store.executions.history("a", 1) or []] == [2, 3]
-    news = await store.executions.since("a", 2)
-    assert news is not None
-    assert (news.record.state, [line.seq for line in news.history]) == (COMPLETED, [3])
+    recent = await store.executions.since("a", 2)
+    assert recent is not None
+    assert (recent.record.state, [line.seq for line in recent.history]) == (COMPLETED, [3])
     assert await store.executions.history("b") == []
     assert await store.executions.history("unknown") is None
     assert await store.executions.started(0) == ["b"]

@@ -105,9 +105,9 @@ def test_while_redis_is_away_only_what_has_ended_is_shown(monkeypatch: pytest.Mo
         stored = await stores.cold.executions.execution(over)
         assert stored is not None
         assert stored.record.state == "COMPLETED"
-        news = await stores.cold.executions.since(over, 1)
-        assert news is not None
-        assert news.record.state == "COMPLETED"
+        recent = await stores.cold.executions.since(over, 1)
+        assert recent is not None
+        assert recent.record.state == "COMPLETED"
         with pytest.raises(StoreUnavailable):
             await stores.cold.executions.execution(runs)
         with pytest.raises(StoreUnavailable):
