@@ -496,7 +496,7 @@ GUARDS = [
         test="tests/redis/test_executions.py",
     ),
     Guard(
-        "news without a beginning are refused",
+        "new changes without a beginning are refused",
         "stores/redis/hot.py",
         at="stored_since",
         pattern="record is None",

@@ -146,7 +146,7 @@ class Executions(Protocol):
 
         Its lines with a greater `seq`, and the node records and outputs that were written with
         them. Others are missing, and the record may be the submitted one: what never changes in it
-        is right. It takes as long as there is news, and not as the execution is large.
+        is right. A store that can read backwards takes no longer than for what is new.
         """
 
     async def intent(self, execution_id: str) -> Intent | None: ...
