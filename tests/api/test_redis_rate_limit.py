@@ -104,6 +104,21 @@ def test_a_window_slides_and_leaves_nothing_behind() -> None:
     run(scenario)
 
 
+def test_only_calls_that_are_older_than_the_window_leave_it() -> None:
+    async def scenario() -> None:
+        async with shared(1) as (storage,):
+            seconds, microseconds = await storage._client.time()
+            now = seconds * 1_000_000 + microseconds
+            old, recent = now - 90_000_000, now - 20_000_000
+            await storage._client.rpush(PREFIX + "a", old, recent)
+            assert (await storage.enter("a", 2, 60))[:2] == (True, 2)
+            kept = [int(at) for at in await storage._client.lrange(PREFIX + "a", 0, -1)]
+            assert kept[0] == recent
+            assert len(kept) == 2
+
+    run(scenario)
+
+
 def test_a_clock_that_was_set_back_far_locks_nobody_out() -> None:
     async def scenario() -> None:
         async with shared(1) as (storage,):
