@@ -46,6 +46,7 @@ READS: dict[type, Collection[str]] = {
         "intent",
         "intents",
         "search",
+        "since",
         "history",
         "read_commits",
         "commits_end",
