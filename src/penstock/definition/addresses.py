@@ -26,10 +26,10 @@ def position_of(plan: Plan, address: str) -> Position | None:
     around: Plan | Body = plan
     rest = address
     while rest not in around.numbers:
-        found = _split(around, rest)
-        if found is None:
+        node_and_tail = _split(around, rest)
+        if node_and_tail is None:
             return None
-        node, tail = found
+        node, tail = node_and_tail
         region = node.region
         if region is None:
             return None
@@ -94,10 +94,10 @@ def steps_to(plan: Plan, address: str) -> list[Step]:
     around: Plan | Body = plan
     rest = address
     while rest and rest not in around.numbers:
-        found = _split(around, rest)
-        if found is None or found[0].region is None:
+        node_and_tail = _split(around, rest)
+        if node_and_tail is None or node_and_tail[0].region is None:
             return []
-        node, tail = found
+        node, tail = node_and_tail
         before = address[: len(address) - len(rest)]
         index = INDEX.match(rest, len(node.node_id))
         if index is None or node.region is None:

@@ -804,17 +804,17 @@ class _Compiler:
                 )
                 self.problems.error("not_clean_up", node.path, message, node.id)
 
-        asked: list[tuple[int, int]] = []
+        pairs: list[tuple[int, int]] = []
         for number, part in enumerate(parts):
             for node_id in sorted(part.outcomes):
                 if node_id in self.numbers:
-                    asked.append((number, self.numbers[node_id]))
+                    pairs.append((number, self.numbers[node_id]))
                 else:
                     self._report_outcome_outside(number, node_id, part)
-        if not asked:
+        if not pairs:
             return
         order = graph.topological_order(dependencies, graph.children_of(dependencies))
-        for number, other in graph.missing_ancestors(asked, dependencies, order):
+        for number, other in graph.missing_ancestors(pairs, dependencies, order):
             node = self.nodes[number]
             node_id = self.nodes[other].id
             message = (

@@ -22,6 +22,8 @@ SWITCH_HANDLER = "transform"
 DEFAULT = "default"
 NOTIFY_SECONDS = 30.0
 """How long one attempt to tell others may take."""
+NOTIFIED_KEYS = ("title", "text", "form", "approvers", "expires_seconds")
+"""What others are told of an approval."""
 FINALLY_MAX = 10
 """Nodes with `finally` and without dependencies: each comes after every sink."""
 
@@ -193,8 +195,7 @@ def add_notifications(nodes: list[Node], problems: Problems) -> None:
             message = '"notify" can\'t stand beside "catches"; put the approval behind such a node'
             problems.error("conflicting_fields", path, message, node.id)
             continue
-        told = ("title", "text", "form", "approvers", "expires_seconds")
-        config = {key: node.config[key] for key in told if key in node.config}
+        config = {key: node.config[key] for key in NOTIFIED_KEYS if key in node.config}
         nodes.append(
             Node(
                 id=name,

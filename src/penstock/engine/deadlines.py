@@ -88,13 +88,13 @@ def due(execution: Execution, now: float) -> list[Deadline]:
     """Deadlines that are due, in no order. The heap isn't changed."""
     deadlines = execution.deadlines
     due_now: list[Deadline] = []
-    places = [0]
-    while places:
-        place = places.pop()
+    indexes = [0]
+    while indexes:
+        index = indexes.pop()
         # below a deadline in the heap are only later ones
-        if place < len(deadlines) and deadlines[place][0] <= now:
-            due_now.append(deadlines[place])
-            places += (2 * place + 1, 2 * place + 2)
+        if index < len(deadlines) and deadlines[index][0] <= now:
+            due_now.append(deadlines[index])
+            indexes += (2 * index + 1, 2 * index + 2)
     return due_now
 
 

@@ -104,8 +104,8 @@ async def _undelivered_signals(
     """
     signals = await stores.cold.signals.undelivered(partition)
     for first in range(0, len(beginning), CHUNK):
-        found = await stores.cold.signals.of(beginning[first : first + CHUNK])
-        for execution_signals in found.values():
+        signals_by_execution = await stores.cold.signals.of(beginning[first : first + CHUNK])
+        for execution_signals in signals_by_execution.values():
             signals += execution_signals
     return signals
 

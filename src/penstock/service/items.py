@@ -144,16 +144,16 @@ class Items:
             keys = await self._keys(stored, plan, node)
             yield await self._lines(stored, node_id, stored.history, after, keys)
             return
-        known: Stored | None = None
+        newest: Stored | None = None
         async with aclosing(self._live_events.execution(execution_id)) as batches:
             async for lines in batches:
                 if any(_is_end_of_item(line, node_id) and line.seq > after for line in lines):
-                    if known is None:
-                        known = await self._executions.stored(execution_id)
-                        keys = await self._keys(known, plan, node)
-                    elif known.last_seq < lines[-1].seq:
-                        known = await self._executions.since(execution_id, lines[0].seq - 1)
-                    yield await self._lines(known, node_id, lines, after, keys)
+                    if newest is None:
+                        newest = await self._executions.stored(execution_id)
+                        keys = await self._keys(newest, plan, node)
+                    elif newest.last_seq < lines[-1].seq:
+                        newest = await self._executions.since(execution_id, lines[0].seq - 1)
+                    yield await self._lines(newest, node_id, lines, after, keys)
                 is_over = any(line.node_id == node_id and line.after in NODE_ENDS for line in lines)
                 if is_over:
                     return

@@ -106,12 +106,12 @@ def find_node(plan: Plan, node_id: str) -> tuple[PlanNode, list[str]]:
         node = plan.nodes[number]
         return node, [plan.nodes[parent].node_id for parent in node.dependencies]
 
-    found = node_at(plan, node_id)
-    if found is None:
+    planned = node_at(plan, node_id)
+    if planned is None:
         raise NotFound(no_node(node_id, plan))
-    node = structs.replace(found, node_id=node_id)
+    node = structs.replace(planned, node_id=node_id)
     body = body_at(plan, node_id)
     if body is None:  # the item itself
         return node, []
-    prefix = node_id.removesuffix(found.node_id)
+    prefix = node_id.removesuffix(planned.node_id)
     return node, [f"{prefix}{body.nodes[parent].node_id}" for parent in node.dependencies]

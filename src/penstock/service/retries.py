@@ -103,10 +103,10 @@ class Retries:
 
         # The idempotency key is the old execution's id: of two retries at once, one creates the
         # execution. The other gets its id, or is refused if it asks for something else.
-        asked: list[Any] = [plan.version, start, record.labels]
+        request_parts: list[Any] = [plan.version, start, record.labels]
         if items is not None:
-            asked.append(items)
-        request = content_hash(asked)
+            request_parts.append(items)
+        request = content_hash(request_parts)
         intent = Intent(record, execution_id, request, execution_id, reused, key_scope=KEY_SCOPE)
         await self._submissions.backlog.enter(record.workflow)
         try:

@@ -217,7 +217,7 @@ def _keep_items(  # noqa: PLR0913, PLR0917 -- two executions' plans, and what is
     is_loop = node.region.repeat is not None
     indexes = range(1, run.more.opened + 1) if is_loop else range(run.more.opened)
     gone = lists.gone()
-    kept: list[int] = []
+    completed: list[int] = []
     sample: list[str] = []
     for index in indexes:
         address = f"{node_id}[{index}]"
@@ -225,14 +225,14 @@ def _keep_items(  # noqa: PLR0913, PLR0917 -- two executions' plans, and what is
         is_complete = item_run is not None and item_run.state is NodeState.COMPLETED
         is_start = index == start_index or (is_loop and start_index and index > start_index)
         if is_complete and not is_start:
-            kept.append(index)
+            completed.append(index)
         elif index not in gone and len(sample) < SAMPLE_MAX:
             sample.append(address)
     if is_loop:
-        kept = _kept_rounds(kept, stored, node_id, run.more.opened, start_index)
-        _check_previous(stored, node_id, kept, start_index)
-    kept = [index for index in kept if is_loop or index < len(lists.before)]
-    for index in kept:
+        completed = _kept_rounds(completed, stored, node_id, run.more.opened, start_index)
+        _check_previous(stored, node_id, completed, start_index)
+    completed = [index for index in completed if is_loop or index < len(lists.before)]
+    for index in completed:
         identity = str(index) if is_loop else lists.before[index]
         address = f"{node_id}[{index}]"
         plan.items[item_name(node_id, identity)] = stored.outputs.get(address, b"null")
@@ -240,7 +240,7 @@ def _keep_items(  # noqa: PLR0913, PLR0917 -- two executions' plans, and what is
         if name.startswith(f"{node_id}{IDENTITY}"):  # a retry's that didn't come to them
             plan.items.setdefault(name, output)
     total = run.more.opened if is_loop else run.more.size
-    keeps = len(kept) - len(gone.intersection(kept))
+    keeps = len(completed) - len(gone.intersection(completed))
     return RetryItems(
         runs=total - len(gone) - keeps,
         keeps=keeps,
@@ -261,17 +261,17 @@ def _kept_rounds(
 
 
 def _check_previous(
-    stored: Stored, node_id: str, kept: Sequence[int], start_index: int | None
+    stored: Stored, node_id: str, completed: Sequence[int], start_index: int | None
 ) -> None:
     """Refuse to go on at a round whose `previous` isn't kept any more. Raises `Conflict`."""
-    if not kept or f"{node_id}[{kept[-1]}]" in stored.outputs:
+    if not completed or f"{node_id}[{completed[-1]}]" in stored.outputs:
         return
-    rounds = range(kept[-1] + 1, 1 + _opened(stored, node_id))
+    rounds = range(completed[-1] + 1, 1 + _opened(stored, node_id))
     first = next((i for i in rounds if f"{node_id}[{i}]" in stored.outputs), None)
     advice = f"; the first round to go on at is {node_id}[{first + 1}]" if first else ""
     raise Conflict(
-        f"{node_id}[{start_index}] can't run again: what {node_id}[{kept[-1]}] carried on isn't"
-        f" kept (keep_rounds){advice}, or begin at the first with from={node_id}"
+        f"{node_id}[{start_index}] can't run again: what {node_id}[{completed[-1]}] carried on"
+        f" isn't kept (keep_rounds){advice}, or begin at the first with from={node_id}"
     )
 
 
