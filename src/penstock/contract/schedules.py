@@ -4,12 +4,10 @@ import asyncio
 from itertools import count
 
 from penstock.contract.facts import new_intent
+from penstock.schedules.model import Catchup, Definition, Outcome
 from penstock.schedules.times import Rule
 from penstock.stores.base import Stores, partition_of
 from penstock.stores.schedules import (
-    Catchup,
-    Definition,
-    Outcome,
     Schedule,
     SlotRow,
     SlotSearch,

@@ -3,46 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from penstock.schedules.times import Rule
+from penstock.schedules.model import Definition, Outcome
 from penstock.stores.base import Intent
-
-Overlap = Literal["skip", "queue_one", "queue_all", "cancel_old", "allow"]
-CatchupPolicy = Literal["last", "all", "skip"]
-Outcome = Literal["started", "skipped", "late", "queued", "failed_to_start"]
-
-RUNNING_KEPT_MAX = 100
-"""Executions of a schedule that are remembered as perhaps running."""
-
-
-class Catchup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What happens with slots that passed while nothing looked after the schedule."""
-
-    policy: CatchupPolicy = "last"
-    window_seconds: float = 86_400.0
-    """Slots that are older than this are never started."""
-    max: int = 100
-
-
-class Definition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a user says about a schedule."""
-
-    workflow: str
-    when: tuple[Rule, ...]
-    input: dict[str, Any] | None = None
-    overlap: Overlap = "skip"
-    catchup: Catchup = Catchup()
-    jitter_seconds: float = 0.0
-    from_at: float | None = None
-    """Slots before this don't exist."""
-    until_at: float | None = None
-    """Nor do slots from this on."""
-    pause_on_failure: bool = False
-    labels: dict[str, Any] = {}
-    priority: int = 0
 
 
 class Schedule(msgspec.Struct, kw_only=True):
@@ -61,6 +27,8 @@ class Schedule(msgspec.Struct, kw_only=True):
     paused_reason: str | None = None
     running: list[str] = []
     """Executions that it has started and that may not have ended, the oldest first."""
+    queued: int = 0
+    """Slots that wait for these to end."""
     previous_at: float | None = None
     """The moment of the last slot that has started."""
 
