@@ -6,23 +6,23 @@ import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from msgspec import structs
 
 from penstock.definition.problems import Problem
+from penstock.engine.commands import ExecutionRecord
 from penstock.errors import Conflict, InvalidInput, NotFound
 from penstock.schedules.deciding import first_slot, following_slots, moment_of
 from penstock.schedules.inputs import BadTemplate, check_templates, render, slot_fields
-from penstock.schedules.model import Catchup, Definition, Overlap
+from penstock.schedules.model import Catchup, Definition, Outcome, Overlap
 from penstock.schedules.slots import slot_name, slot_named
 from penstock.schedules.times import BadWhen, Rule, Slot, When
 from penstock.service.firing import LABEL, Firing
 from penstock.service.submissions import (
     StartRequest,
     Submissions,
-    Submitted,
     check_labels,
     check_priority,
     new_execution_id,
@@ -31,14 +31,13 @@ from penstock.service.workflows import Workflows
 from penstock.stores.base import Stores
 from penstock.stores.schedules import Schedule, SlotRow, SlotSearch
 
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
 NAME_CHARACTERS_MAX = 128
 NEXT_MAX = 100
 TRIES_MAX = 20
 CATCHUP_MAX = 10_000
 SECONDS_MAX = 366 * 86_400.0
 """The longest jitter, and the longest catch-up window."""
-
-Answer = TypeVar("Answer")
 
 
 class ScheduleDocument(
@@ -156,7 +155,7 @@ class Schedules:
                 return schedule
         raise _busy(name)
 
-    async def trigger(self, name: str, key_scope: str = "") -> Submitted:
+    async def trigger(self, name: str, key_scope: str = "") -> ExecutionRecord:
         """Start an execution now, as a slot of this moment would; it is none of the slots.
 
         Raises what a start raises.
@@ -174,13 +173,19 @@ class Schedules:
             priority=definition.priority,
             key_scope=key_scope,
         )
-        return await self._submissions.submit(start_request)
+        intent = await self._submissions.prepare(start_request)
+        await self._submissions.record_soon(intent)
+        return intent.record
 
     async def slots(
         self, name: str, *, outcome: Any = None, before: str | None = None, limit: int = 50
     ) -> list[SlotRow]:
         """What has become of slots, the newest first; `before`: those before this slot."""
         schedule = await self.get(name)
+        if outcome is not None and outcome not in OUTCOMES:
+            raise InvalidInput(
+                f"the outcome is {outcome!r}; it must be one of {', '.join(OUTCOMES)}"
+            )
         search = SlotSearch(schedule_id=schedule.id, outcome=outcome, limit=limit)
         if before is not None:
             try:
