@@ -172,6 +172,12 @@ def test_a_schedule_has_no_slots_before_it_begins_and_after_it_ends() -> None:
     assert last.next_slot is None
 
 
+def test_a_schedule_that_has_not_begun_waits_for_its_first_slot() -> None:
+    decision = decided(T0, T0 + HOUR, from_at=T0 + 10 * HOUR)
+    assert decision.verdicts == []
+    assert next_at(decision) == T0 + 10 * HOUR
+
+
 def test_jitter_delays_a_slot_and_not_the_ones_after_it() -> None:
     definition = Definition(workflow="report", when=EVERY_10_S, jitter_seconds=3600)
     when = When(definition.when)

@@ -177,6 +177,8 @@ def _due(
     schedule_id: str, definition: Definition, when: When, next_slot: Slot, now: float
 ) -> tuple[list[Slot], Slot | None, bool]:
     """The slots that are due, the one after them, and whether older ones were left out."""
+    if next_slot.at > moment_of(now):
+        return [], next_slot, False
     slots, has_gap = _newest(definition, when, next_slot, now)
     following = next(_slots_after(definition, when, moment_of(now)), None)
     if slots and due_at(schedule_id, definition, when, slots[-1]) > now:
