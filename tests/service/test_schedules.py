@@ -350,6 +350,8 @@ def test_a_schedule_that_is_over_has_no_next_slot() -> None:
         ({"jitter_seconds": -1}, "bad_schedule", "jitter_seconds"),
         ({"catchup": {"max": -1}}, "bad_schedule", "catchup.max"),
         ({"from": "soon"}, "bad_schedule", "from"),
+        ({"from": "9999-12-31T23:59:59-12:00"}, "bad_schedule", "from"),
+        ({"until": "0001-01-01"}, "bad_schedule", "until"),
     ],
 )
 def test_a_schedule_that_can_not_be_used_is_refused(

@@ -36,6 +36,9 @@ LATEST = datetime(9000, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ONE_DAY = timedelta(days=1)
 ONE_SECOND = timedelta(seconds=1)
+YEARS = range(1970, 9000)
+HOST_ZONES = ("localtime", "posixrules", "posix/", "right/")
+"""Files that some hosts have beside the zones; `localtime` is another zone on each host."""
 FIELD_NAMES = ("second", "minute", "hour", "day of the month", "month", "day of the week")
 
 Missing = Literal["shift", "skip"]
@@ -149,13 +152,21 @@ def _check(rule: Rule, path: str) -> None:
 
 
 def _check_timezone(name: str, path: str) -> None:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: the name of a folder
+    if not _is_timezone(name):
         nearest = nearest_name(name, sorted(available_timezones()))
         hint = f"; did you mean {nearest!r}?" if nearest else ", such as 'Europe/Berlin' or 'UTC'"
         message = f"there is no time zone {name[:100]!r}{hint}"
-        raise BadWhen("unknown_timezone", f"{path}.timezone", message) from None
+        raise BadWhen("unknown_timezone", f"{path}.timezone", message)
+
+
+def _is_timezone(name: str) -> bool:
+    if name.startswith(HOST_ZONES):
+        return False
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: the name of a folder
+        return False
+    return True
 
 
 def _check_cron(expression: str, path: str) -> None:
@@ -199,10 +210,16 @@ def _check_interval(rule: Rule, path: str) -> None:
 
 def _check_at(text: str, path: str) -> None:
     try:
-        datetime.fromisoformat(text)
+        check_year(datetime.fromisoformat(text))
     except ValueError:
         message = f"{text[:100]!r} isn't a time, such as '2026-11-20T09:30:00'"
         raise BadWhen("bad_when", path, message) from None
+
+
+def check_year(moment: datetime) -> None:
+    """Raise `ValueError` for years in which Python can't convert between zones, or nearly so."""
+    if moment.year not in YEARS:
+        raise ValueError(f"the year is {moment.year}")
 
 
 def _slots_of(rule: Rule, moment: datetime) -> Iterator[Slot]:

@@ -18,7 +18,7 @@ from penstock.schedules.deciding import first_slot, following_slots, moment_of
 from penstock.schedules.inputs import BadTemplate, check_templates, render, slot_fields
 from penstock.schedules.model import Catchup, Definition, Outcome, Overlap
 from penstock.schedules.slots import slot_name, slot_named
-from penstock.schedules.times import BadWhen, Rule, Slot, When
+from penstock.schedules.times import BadWhen, Rule, Slot, When, check_year
 from penstock.service.firing import LABEL, Firing
 from penstock.service.submissions import (
     StartRequest,
@@ -294,6 +294,7 @@ def _seconds_of(path: str, text: str | None) -> float | None:
         return None
     try:
         moment = datetime.fromisoformat(text)
+        check_year(moment)
     except ValueError:
         message = f"{text[:100]!r} isn't a time, such as '2026-11-20T09:30:00Z'"
         raise _invalid("bad_schedule", path, message) from None
