@@ -10,6 +10,7 @@ from penstock_journal import JournalStores
 
 import penstock
 from penstock.contract import contract_tests
+from penstock.contract.waiting import until
 from penstock.errors import StoreLocked
 from penstock.stores.records import Search
 
@@ -80,6 +81,33 @@ def test_signals_are_in_the_journal(tmp_path: Path) -> None:
     execution_id = asyncio.run(start())
     asyncio.run(send(execution_id))
     assert asyncio.run(go_on(execution_id)) == "COMPLETED"
+
+
+def test_schedules_are_in_the_journal(tmp_path: Path) -> None:
+    """With their slots, and the executions that these have started."""
+
+    async def start() -> dict[str, str]:
+        async with penstock.Engine(f"journal:///{tmp_path}/work.journal") as engine:
+            await engine.put_workflow(DOCUMENT)
+            await engine.put_schedule("ticking", {"workflow": "two", "when": {"every_seconds": 1}})
+
+            async def first_slot() -> list[dict[str, str]]:
+                return [slot async for slot in engine.slots("ticking")]
+
+            slots = await until(first_slot)
+            await engine.pause_schedule("ticking")
+            first: dict[str, str] = slots[-1]
+            return first
+
+    async def read() -> tuple[bool, dict[str, str], str]:
+        async with penstock.Engine(f"journal:///{tmp_path}/work.journal") as engine:
+            schedule = await engine.schedule("ticking")
+            slots = [slot async for slot in engine.slots("ticking")]
+            result = await engine.result(slots[-1]["execution_id"], timeout=30)
+            return schedule["paused"], slots[-1], str(result.state)
+
+    first = asyncio.run(start())
+    assert asyncio.run(read()) == (True, first, "COMPLETED")
 
 
 def test_a_second_process_is_kept_out(tmp_path: Path) -> None:

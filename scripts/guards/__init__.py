@@ -14,6 +14,7 @@ from scripts.guards import (
     postgres,
     redis,
     regions,
+    schedules,
     stores,
     tables,
     waiting,
@@ -30,6 +31,7 @@ LISTED = [
     *edges.GUARDS,
     *waiting.GUARDS,
     *regions.GUARDS,
+    *schedules.GUARDS,
 ]
 GUARDS = [*tables.GUARDS, *LISTED]
 

@@ -447,13 +447,13 @@ def test_on_loopback_what_came_through_a_proxy_needs_a_key(header):
 
 def test_a_setting_demands_keys_always_or_never():
     async def scenario() -> None:
-        await assert_closed(Site(require_keys="always"))
+        await assert_closed(Site(require_keys="always", rate_limit="off"))
         with pytest.raises(SettingsError, match="require_keys is always"):
             await require_keys(Settings(require_keys="always"), Keys(Cold()))
         free = Site(require_keys="never")
         await free.key("admin")
         assert (await free.call("GET", "/api/v1/me", {"Via": "a proxy"})).status == 200
-        await assert_closed(Site(require_keys="never", host=EVERYWHERE))
+        await assert_closed(Site(require_keys="never", host=EVERYWHERE, rate_limit="off"))
 
     asyncio.run(scenario())
 

@@ -49,6 +49,7 @@ GREET = {
     "name": "greet",
     "nodes": [{"id": "say", "handler": "echo", "config": {"to": "{{ input.name }}"}}],
 }
+YEARLY = {"workflow": "greet", "when": {"cron": "0 9 1 1 *", "timezone": "Europe/Berlin"}}
 DOOMED = {
     "name": "doomed",
     "nodes": [
@@ -139,6 +140,9 @@ READS: dict[str, Callable[[Any], Awaitable[Any]]] = {
     "dead_letters": lambda caller: every(caller.dead_letters()),
     "dead_letters of a category": lambda caller: every(caller.dead_letters(category="http")),
     "errors": lambda caller: every(caller.errors(text="LUCK")),
+    "schedules": lambda caller: every(caller.schedules()),
+    "schedule": lambda caller: caller.schedule("yearly"),
+    "next_slots": lambda caller: caller.next_slots("yearly", 3),
     "workers": lambda caller: caller.workers(),
     "orchestrators": lambda caller: caller.orchestrators(),
     "queues": lambda caller: caller.queues(),
@@ -157,6 +161,8 @@ def test_what_is_read_is_the_same_on_both() -> None:
                 assert started.accepted["state"] == "COMPLETED"
             doomed = await engine.start(DOOMED, wait=10)
             assert doomed.accepted["state"] == "FAILED"
+
+            await engine.put_schedule("yearly", YEARLY)
 
             for name, read in READS.items():
                 ours = await read(engine)
@@ -236,6 +242,39 @@ def test_what_is_changed_is_answered_alike() -> None:
             await engine.delete_workflow("greet")
             with pytest.raises(penstock.NotFound):
                 await engine.workflow("greet")
+
+    asyncio.run(main())
+
+
+def test_schedules_are_changed_alike() -> None:
+    async def main() -> None:
+        async with served() as (engine, client):
+            await engine.put_workflow(GREET)
+            assert (await engine.put_schedule("yearly", YEARLY))["created"]
+            for caller in (engine, client):
+                varying = ("updated_at", "paused_reason")
+                assert not (await caller.put_schedule("yearly", YEARLY))["created"]
+                paused = await caller.pause_schedule("yearly", "holidays")
+                assert (paused["paused"], paused["paused_reason"]) == (True, "holidays")
+                resumed = await caller.resume_schedule("yearly")
+                assert without(resumed, *varying, "paused") == without(paused, *varying, "paused")
+                started = await caller.trigger_schedule("yearly")
+                await caller.execution(started["execution_id"]).result()
+                assert await every(caller.slots("yearly")) == []
+                with pytest.raises(penstock.InvalidInput, match="never fires"):
+                    await caller.put_schedule("yearly", {**YEARLY, "when": {"cron": "0 0 31 2 *"}})
+            ticking = {"workflow": "greet", "when": {"every_seconds": 1}, "overlap": "allow"}
+            await engine.put_schedule("ticking", ticking)
+
+            async def some_slots() -> bool:
+                return len(await every(engine.slots("ticking"))) > 1
+
+            await until(some_slots)
+            await client.pause_schedule("ticking")
+            assert await every(engine.slots("ticking")) == await every(client.slots("ticking"))
+            await client.delete_schedule("yearly")
+            with pytest.raises(penstock.NotFound):
+                await engine.delete_schedule("yearly")
 
     asyncio.run(main())
 

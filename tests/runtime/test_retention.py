@@ -18,11 +18,13 @@ import pytest
 from penstock import Engine
 from penstock.config import Settings
 from penstock.contract.facts import Owner, ended, new_intent, started
-from penstock.runtime.retention import run_audit_retention
+from penstock.contract.schedules import new_schedule, slot
+from penstock.runtime.retention import SLOT_DAYS, run_audit_retention, run_slot_retention
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import AuditLine, AuditSearch
+from penstock.stores.schedules import SlotSearch, SlotWrite
 from penstock.stores.sqlite import SqliteStores, forgetting
-from tests.waiting import until
+from tests.waiting import let_others_run, until
 
 LARGE = {"name": "big", "nodes": [{"id": "a", "handler": "echo", "config": {"text": "x" * 2000}}]}
 DAY = 86400.0
@@ -155,6 +157,35 @@ def test_old_audit_lines_go_by_a_retention_of_their_own() -> None:
         deleting.cancel()
         await run_audit_retention(stores.cold.audit_log, 0.0, lambda: 9 * year, each_seconds=DAY)
         assert await _times(stores, [year + 1]), "0 keeps everything"
+
+    asyncio.run(scenario())
+
+
+def test_rows_of_slots_are_deleted_after_their_time_by_who_owns_the_first_partition() -> None:
+    async def scenario() -> None:
+        stores = MemoryStores(lambda: (SLOT_DAYS + 1.5) * DAY)
+        schedule = new_schedule()
+        await stores.cold.schedules.write(schedule)
+        rows = [slot(number) for number in range(3)]
+        for days, row in enumerate(rows):
+            row.recorded_at = days * DAY
+        await stores.cold.schedules.write(schedule, [SlotWrite(row) for row in rows])
+        search = SlotSearch(schedule_id=schedule.id)
+        owns: list[bool] = []
+        deleting = asyncio.create_task(
+            run_slot_retention(stores, lambda: bool(owns), each_seconds=0.0)
+        )
+        await let_others_run()
+        assert len(await stores.cold.schedules.slots(search)) == 3
+        owns.append(True)
+
+        async def is_young() -> bool:
+            return await stores.cold.schedules.slots(search) == [rows[2]]
+
+        await until(is_young)
+        await stores.close()
+        deleting.cancel()
+        await asyncio.gather(deleting, return_exceptions=True)
 
     asyncio.run(scenario())
 

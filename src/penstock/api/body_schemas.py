@@ -265,6 +265,77 @@ DECISION: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"decision": "approved", "comment": "fine", "form": {"tone": "warm"}}],
 }
+RULE: dict[str, Any] = {
+    "type": "object",
+    "description": "Exactly one of `cron`, `every_seconds` and `at`.",
+    "properties": {
+        "cron": {
+            "type": "string",
+            "maxLength": 500,
+            "description": "5 fields; 6 with seconds in front.",
+        },
+        "every_seconds": {"type": "number"},
+        "offset_seconds": {"type": "number", "description": "From the epoch."},
+        "at": {"type": "string", "maxLength": 64, "description": "Once, at this time."},
+        "timezone": {"type": "string", "maxLength": 100, "examples": ["Europe/Berlin"]},
+        "missing": {"enum": ["shift", "skip"], "description": "A wall time that doesn't exist."},
+        "repeated": {
+            "enum": ["first", "last", "both"],
+            "description": "A wall time that comes twice.",
+        },
+    },
+    "additionalProperties": False,
+}
+MOMENT: dict[str, Any] = {"type": ["string", "null"], "maxLength": 64}
+SCHEDULE: dict[str, Any] = {
+    "title": "PutSchedule",
+    "type": "object",
+    "required": ["workflow", "when"],
+    "properties": {
+        "name": {"type": "string", "description": "As in the path, if it is given."},
+        "workflow": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1024,
+            "examples": ["report@stable"],
+        },
+        "when": {"anyOf": [RULE, {"type": "array", "minItems": 1, "maxItems": 20, "items": RULE}]},
+        "input": {
+            "type": ["object", "null"],
+            "description": "It may refer to `{{ slot.local_date }}` and other fields of the slot.",
+        },
+        "overlap": {"enum": ["skip", "queue_one", "queue_all", "cancel_old", "allow"]},
+        "catchup": {
+            "type": "object",
+            "properties": {
+                "policy": {"enum": ["last", "all", "skip"]},
+                "window_seconds": {"type": "number", "minimum": 0},
+                "max": {"type": "integer", "minimum": 0},
+            },
+            "additionalProperties": False,
+        },
+        "jitter_seconds": {"type": "number", "minimum": 0},
+        "from": MOMENT,
+        "until": MOMENT,
+        "pause_on_failure": {"type": "boolean"},
+        "labels": LABELS,
+        "priority": PRIORITY,
+    },
+    "additionalProperties": False,
+    "examples": [
+        {
+            "workflow": "report@stable",
+            "when": {"cron": "30 2 * * 1-5", "timezone": "Europe/Berlin"},
+            "input": {"day": "{{ slot.local_date }}"},
+        }
+    ],
+}
+PAUSE_SCHEDULE: dict[str, Any] = {
+    "title": "PauseSchedule",
+    "type": "object",
+    "properties": {"reason": {"type": ["string", "null"], "maxLength": 1000}},
+    "additionalProperties": False,
+}
 BODIES = (
     DOCUMENT,
     START_REQUEST,
@@ -280,4 +351,6 @@ BODIES = (
     POST_SIGNAL,
     APPROVAL_LINK,
     DECISION,
+    SCHEDULE,
+    PAUSE_SCHEDULE,
 )

@@ -37,6 +37,7 @@ COMMAND_GROUPS: dict[str, dict[str, str]] = {
         "put": "penstock.cli.definitions:put",
         "versions": "penstock.cli.definitions:versions",
         "alias": "penstock.cli.definitions:alias",
+        "schedules": "penstock.cli.schedules:schedules",
     },
     "Look at executions": {
         "list": "penstock.cli.executions:list_executions",

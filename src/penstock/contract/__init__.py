@@ -34,6 +34,7 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 - `definitions`: versions by content, and aliases.
 - `search`: every filter, alone and with others, page by page.
 - `counts`: counts say the same as a search.
+- `schedules`: one write is one step, and of two who write one is refused.
 - `dead_letters`: dead letters, closed once.
 - `keys_and_audit`: API keys and the audit log.
 - `feed`: history and commit feed: every line once, in order.
@@ -83,6 +84,7 @@ TOPICS = (
     "live_logs",
     "posts",
     "priority",
+    "schedules",
     "search",
     "signals",
     "task_queue",

@@ -28,6 +28,7 @@ from penstock.service.health import health_report
 from penstock.service.item_events import Selection
 from penstock.service.signals import TTL_SECONDS
 from penstock.stores.records import AuditSearch, DeadLetterSearch, Search
+from penstock.views import schedules as schedule_views
 from penstock.views import workflows as workflow_views
 from penstock.views.access import audit_view
 from penstock.views.approvals import ApprovalItem
@@ -35,6 +36,7 @@ from penstock.views.dead_letters import dead_letter_view, failure_view
 from penstock.views.executions import history_view, listed_view, live_event, live_items
 from penstock.views.retries import RetriedItems
 from penstock.views.signals import WaitItem
+from penstock.views.starts import started_view
 from penstock.views.times import parse_moment
 from penstock.views.values import plain_json
 
@@ -194,6 +196,78 @@ class EngineCalls(OpenState):
     async def remove_alias(self, name: str, alias: str) -> None:
         """Remove an alias; its versions stay."""
         await self.service.workflows.remove_alias(name, alias)
+
+    @while_open
+    @counted
+    async def put_schedule(self, name: str, document: Mapping[str, Any]) -> Json:
+        """Store a schedule; returns it as `schedule`, and `created` if it is new."""
+        put = await self.service.schedules.put(name, document)
+        view = schedule_views.schedule_view(put.schedule)
+        return _json(schedule_views.PutScheduleView(created=put.created, schedule=view))
+
+    @items_while_open
+    async def schedules(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Schedules, by name."""
+        after: str | None = None
+        for size in _page_sizes(limit):
+            rows = await self.service.schedules.page(after, size)
+            for row in rows:
+                yield plain_json(schedule_views.schedule_view(row))
+            if len(rows) < size:
+                return
+            after = rows[-1].name
+
+    @while_open
+    async def schedule(self, name: str) -> Json:
+        """A schedule, with its `next` slot."""
+        return _json(schedule_views.schedule_view(await self.service.schedules.get(name)))
+
+    @while_open
+    @counted
+    async def delete_schedule(self, name: str) -> None:
+        """Delete a schedule; executions that it has started go on."""
+        await self.service.schedules.delete(name)
+
+    @while_open
+    @counted
+    async def pause_schedule(self, name: str, reason: str | None = None) -> Json:
+        """Start no more slots of a schedule."""
+        schedule = await self.service.schedules.pause(name, reason)
+        return _json(schedule_views.schedule_view(schedule))
+
+    @while_open
+    @counted
+    async def resume_schedule(self, name: str) -> Json:
+        """Start slots again; what was missed is caught up as the schedule says."""
+        return _json(schedule_views.schedule_view(await self.service.schedules.resume(name)))
+
+    @while_open
+    @counted
+    async def trigger_schedule(self, name: str) -> Json:
+        """Start an execution now, as a slot would; returns its `execution_id`."""
+        return _json(started_view(await self.service.schedules.trigger(name)))
+
+    @items_while_open
+    async def slots(
+        self, name: str, *, outcome: str | None = None, limit: int | None = None
+    ) -> AsyncGenerator[Json, None]:
+        """What has become of a schedule's slots, the newest first."""
+        before: str | None = None
+        for size in _page_sizes(limit):
+            rows = await self.service.schedules.slots(
+                name, outcome=outcome, before=before, limit=size
+            )
+            for row in rows:
+                yield plain_json(schedule_views.slot_item(row))
+            if len(rows) < size:
+                return
+            before = rows[-1].slot
+
+    @while_open
+    async def next_slots(self, name: str, count: int = 10) -> list[Json]:
+        """When a schedule starts next; `note` is about changes of the clock."""
+        slots = await self.service.schedules.next(name, count)
+        return [_json(view) for view in schedule_views.upcoming_views(slots)]
 
     @items_while_open
     async def dead_letters(  # noqa: PLR0913 -- each is a filter

@@ -11,6 +11,9 @@
 - `waiting`: tasks that wait because nobody takes them, and why.
 - `failures`: which nodes failed, and why.
 - `value_search`: executions with a text in their input or in an output.
+- `schedules`: schedules, as users change them.
+- `firing`: what is due of a schedule is decided and written, and executions begin.
+- `scheduler`: fires schedules in time.
 - `signals`: sending signals to executions.
 - `approvals`: open approvals, and decisions.
 - `approval_links`: links with which somebody without an API key decides.
@@ -53,12 +56,14 @@ from penstock.service.dead_letters import DeadLetters
 from penstock.service.execution_logs import ExecutionLogs
 from penstock.service.executions import Executions
 from penstock.service.failures import Failures
+from penstock.service.firing import Firing
 from penstock.service.item_events import ItemEvents
 from penstock.service.items import Items
 from penstock.service.keys import Keys
 from penstock.service.live_events import LiveEvents
 from penstock.service.nodes import Nodes
 from penstock.service.retries import Retries
+from penstock.service.schedules import Schedules
 from penstock.service.signals import Signals
 from penstock.service.statistics import Statistics
 from penstock.service.submissions import Submissions
@@ -70,6 +75,7 @@ from penstock.stores.base import CommitFeed, Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import FeedEntry
+from penstock.telemetry.metrics import Metrics
 
 
 class Service:
@@ -86,6 +92,7 @@ class Service:
         config_checks: Callable[[], Mapping[str, ConfigCheck]] = dict,
         sandbox: Sandbox | None = None,
         timing: ServiceTiming | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Without a `commit_feed`, the orchestrator of this process calls `on_commit`.
 
@@ -117,6 +124,8 @@ class Service:
         self.submissions = Submissions(
             stores, self.workflows, self.backlog, self.sandbox, sees_all_ends=commit_feed is None
         )
+        self.firing = Firing(stores, self.submissions, metrics)
+        self.schedules = Schedules(stores, self.workflows, self.submissions, self.firing)
         self.executions = Executions(stores, plans, subscribed, timing)
         self.signals = Signals(stores, self.executions)
         self.approvals = Approvals(stores, self.executions, self.signals, settings.notify_secret)

@@ -14,6 +14,7 @@ The protocols, and what all stores share:
 - `matching`: what the filters of a search mean.
 - `idempotency`: idempotency keys.
 - `posts`: signals to whoever waits for a correlation.
+- `schedules`: schedules and their slots, as every store keeps them.
 - `waits`: nodes that wait for somebody, over all executions.
 - `signals`: signals on their way into a store.
 - `handlers`: what handlers ask for, as stores keep it.

@@ -27,6 +27,7 @@ from penstock.stores.records import (
     Window,
     WorkflowRow,
 )
+from penstock.stores.schedules import Schedule, SlotRow, SlotSearch, SlotWrite
 from penstock.stores.signals import Judge, NewSignal, StoredSignal
 from penstock.stores.waits import WaitRow, WaitSearch
 
@@ -222,6 +223,39 @@ class Waits(Protocol):
         """
 
 
+class Schedules(Protocol):
+    """Schedules and their slots. They are nowhere else: the hot store can lose nothing of them."""
+
+    async def write(self, schedule: Schedule, slots: Sequence[SlotWrite] = ()) -> list[str] | None:
+        """Write a schedule, rows of its slots and the intents of their executions, in one step.
+
+        Compare and set: None, and nothing is written, unless the stored schedule has this id and
+        this `revision` (0: no schedule has the name). Otherwise `revision` is one more then.
+
+        Of a slot that has a row already, nothing is written, unless it was `queued`. Returns the
+        names of the slots that were written; whoever called then appends their starts.
+        """
+
+    async def get(self, name: str) -> Schedule | None: ...
+
+    async def page(self, after: str | None = None, limit: int = 50) -> list[Schedule]:
+        """Schedules by name, from the one behind `after`."""
+
+    async def of_partition(self, partition: int) -> list[Schedule]:
+        """Schedules that the owner of a partition looks after, in any order."""
+
+    async def delete(self, name: str) -> bool:
+        """Delete a schedule and the rows of its slots; what it has started goes on."""
+
+    async def slots(self, search: SlotSearch) -> list[SlotRow]: ...
+
+    async def forget_slots(self, before: float, limit: int = 1000) -> int:
+        """Delete rows of slots that were recorded before this time, at most so many.
+
+        Answers how many there were.
+        """
+
+
 class DeadLetters(Protocol):
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         """Dead letters; with `closed`, those that are closed as well."""
@@ -305,6 +339,8 @@ class ColdStore(Protocol):
     def waits(self) -> Waits: ...
     @property
     def posts(self) -> Posts: ...
+    @property
+    def schedules(self) -> Schedules: ...
     @property
     def dead_letters(self) -> DeadLetters: ...
     @property

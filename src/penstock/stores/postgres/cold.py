@@ -14,6 +14,7 @@ from penstock.stores.postgres.dead_letters import PostgresDeadLetters
 from penstock.stores.postgres.definitions import PostgresDefinitions
 from penstock.stores.postgres.executions import PostgresExecutions
 from penstock.stores.postgres.posts import PostgresPosts
+from penstock.stores.postgres.schedules import PostgresSchedules
 from penstock.stores.postgres.schema import MIGRATE, VERSION_TABLE, check_schema
 from penstock.stores.postgres.signals import PostgresSignals
 from penstock.stores.postgres.waits import PostgresWaits
@@ -44,6 +45,7 @@ class PostgresColdStore:
         self.signals = PostgresSignals(database)
         self.waits = PostgresWaits(database)
         self.posts = PostgresPosts(database)
+        self.schedules = PostgresSchedules(database, lambda: self.partitions)
         self.dead_letters = PostgresDeadLetters(database)
         self.counts = PostgresCounts(database)
         self.api_keys = PostgresApiKeys(database)

@@ -186,6 +186,30 @@ Table(
     Index("posts_by_expiry", "expires_at"),
 )
 Table(
+    "schedules",
+    metadata,
+    _key("id", Text),
+    _must("partition", Integer),
+    _must("revision", Integer),
+    _must("name", Text),
+    _must("schedule", LargeBinary),
+    Index("schedule_names", "name", unique=True),
+    Index("schedules_of_partition", "partition"),
+)
+Table(
+    "slots",
+    metadata,
+    _must("at", Double),
+    _must("recorded_at", Double),
+    _key("schedule_id", Text),
+    _key("slot", Text),
+    _must("outcome", Text),
+    _may("reason", Text),
+    _may("execution_id", Text),
+    Index("slots_by_time", "schedule_id", "at", "slot"),
+    Index("slots_by_record", "recorded_at"),
+)
+Table(
     "dead_letters",
     metadata,
     _number("id"),

@@ -1,0 +1,1 @@
+-- Schema 7: schedules and their slots. The tables are made by schema.sql.
