@@ -10,6 +10,7 @@ from __future__ import annotations
 from scripts.guards import (
     edges,
     engine,
+    hooks,
     orchestrator,
     postgres,
     redis,
@@ -30,6 +31,7 @@ LISTED = [
     *edges.GUARDS,
     *waiting.GUARDS,
     *regions.GUARDS,
+    *hooks.GUARDS,
 ]
 GUARDS = [*tables.GUARDS, *LISTED]
 

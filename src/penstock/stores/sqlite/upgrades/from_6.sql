@@ -1,0 +1,1 @@
+-- Schema 7: hooks, their deliveries, and the messages that they have had. The tables are made by schema.sql.
