@@ -6,6 +6,8 @@ from scripts.guards.guard import Guard
 
 SIGNATURES = "tests/definition/test_signatures.py"
 CONTRACT = "tests/contract/test_hooks.py"
+SERVICE = "tests/service/test_hooks.py"
+API = "tests/api/test_hooks.py"
 
 GUARDS = [
     Guard(
@@ -63,5 +65,69 @@ GUARDS = [
         pattern="NOT EXISTS (...)",
         without="true",
         test=f'{CONTRACT} -k "redis and not cluster"',
+    ),
+    Guard(
+        "a hook without a signature is only for this machine",
+        "service/hooks.py",
+        at="Hooks.accept",
+        pattern="self._is_local and is_from_here",
+        without="True",
+        test=SERVICE,
+    ),
+    Guard(
+        "a hook without a signature can't be stored where others reach it",
+        "service/hooks.py",
+        at="Hooks._check_secrets",
+        pattern="verify == 'none' and not self._is_local",
+        without="False",
+        test=SERVICE,
+    ),
+    Guard(
+        "a message that was handled isn't handled again",
+        "service/hooks.py",
+        at="Hooks._claim",
+        pattern="if claim.is_mine: ...",
+        without="return _Claimed(message, now)",
+        test=SERVICE,
+    ),
+    Guard(
+        "an execution that a hook starts has the message as its idempotency key",
+        "service/hooks.py",
+        at="Hooks._start",
+        pattern="None if claimed.message is None else claimed.message.hex()",
+        without="None",
+        test=SERVICE,
+    ),
+    Guard(
+        "headers with credentials are left out of what a hook sees",
+        "service/hooks.py",
+        at="_visible_headers",
+        pattern="name not in hidden",
+        without="True",
+        test=API,
+    ),
+    Guard(
+        "a body is read only up to its limit",
+        "api/hooks.py",
+        at="_body",
+        pattern="size > BODY_BYTES_MAX",
+        without="False",
+        test=API,
+    ),
+    Guard(
+        "a page of another site can't send to a hook without a signature",
+        "api/hooks.py",
+        at="_check_type",
+        pattern="media_type != JSON_TYPE",
+        without="False",
+        test=API,
+    ),
+    Guard(
+        "a hook has a rate limit",
+        "api/hooks.py",
+        at="_enter",
+        pattern="not entered.let_in",
+        without="False",
+        test=API,
     ),
 ]

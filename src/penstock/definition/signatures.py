@@ -187,6 +187,15 @@ def check_signature(
     return Verified(timestamp, claimed.message_id)
 
 
+def is_same_secret(token: str, secret: str) -> bool:
+    """Whether a token that was sent is the secret; no empty one is.
+
+    Digests of both are compared: comparing texts of different lengths would tell the length.
+    """
+    digests = [_digest(_TOKEN_KEY, text.encode("utf-8", "replace")) for text in (token, secret)]
+    return bool(secret) and hmac.compare_digest(*digests)
+
+
 def _wanted(verification: Verification, claimed: _Claimed, secret: str) -> bytes:
     """What a signature with this secret is."""
     if not secret:
@@ -252,13 +261,9 @@ def _read_slack(_: Verification, request: SignedRequest) -> _Claimed:
 
 
 def _read_gitlab(_: Verification, request: SignedRequest) -> _Claimed:
-    """The header is the secret itself.
-
-    Digests of both with a key that a request can't choose: comparing texts of different lengths
-    would tell the length.
-    """
+    """The header is the secret itself: as in `is_same_secret`, digests of both are compared."""
     token = _header(request, GITLAB_TOKEN).encode("utf-8", "surrogatepass")
-    return _Claimed(_GITLAB_KEY, (_digest(_GITLAB_KEY, token),))
+    return _Claimed(_TOKEN_KEY, (_digest(_TOKEN_KEY, token),))
 
 
 def _read_hmac(verification: Verification, request: SignedRequest) -> _Claimed:
@@ -280,7 +285,7 @@ def _read_hmac(verification: Verification, request: SignedRequest) -> _Claimed:
     return _Claimed(content, signatures, timestamp)
 
 
-_GITLAB_KEY = b"penstock gitlab token"
+_TOKEN_KEY = b"penstock token"
 _HEADERS = {
     "standard": "webhook-signature",
     "github": "x-hub-signature-256",
@@ -288,6 +293,8 @@ _HEADERS = {
     "slack": "x-slack-signature",
     "gitlab": GITLAB_TOKEN,
 }
+SIGNATURE_HEADERS = frozenset(_HEADERS.values())
+"""Headers that hold a signature or a secret in one of the schemes."""
 _READERS: Mapping[str, Callable[[Verification, SignedRequest], _Claimed]] = {
     "standard": _read_standard,
     "github": _read_github,
