@@ -25,8 +25,7 @@ from penstock.api.problems import Refused
 from penstock.api.rate_limit import OFF, MemoryRateLimitStorage, RateLimitStorage, parse_limit
 from penstock.api.routing import Router
 from penstock.config import is_loopback
-from penstock.definition.hooks import CompiledHook, HookRequest
-from penstock.errors import InvalidInput
+from penstock.definition.hooks import CompiledHook
 from penstock.service import Service
 from penstock.service.hooks import (
     BODY_BYTES_MAX,
@@ -84,9 +83,7 @@ def _hook_routes(router: Router, service: Service, bodies: Bodies) -> None:
     async def put(hook_id: str, request: Request) -> Response:
         """Its secrets are named in it, and must be in the service's settings."""
         body = await bodies.read(request, body_schemas.HOOK)
-        if body.get("id", hook_id) != hook_id:
-            raise InvalidInput("the body has another id than the path; leave it out")
-        row, created = await service.hooks.put({**body, "id": hook_id})
+        row, created = await service.hooks.put(body, hook_id)
         return answer(stored_hook_view(row, created=created), 201 if created else 200)
 
     @router.delete(
@@ -141,9 +138,11 @@ def _delivery_routes(router: Router, service: Service, bodies: Bodies) -> None:
     async def test(hook_id: str, request: Request) -> Response:
         """Nothing is done, and no signature is checked."""
         body = await bodies.read(request, body_schemas.HOOK_TEST)
-        headers = {name.lower(): value for name, value in body.get("headers", {}).items()}
-        tried = HookRequest(body=body.get("body"), headers=headers, query=body.get("query", {}))
-        return answer(await service.hooks.try_out(hook_id, tried))
+        headers = body.get("headers", {})
+        trial = await service.hooks.try_out(
+            hook_id, body.get("body"), headers, body.get("query", {})
+        )
+        return answer(trial)
 
 
 def request_routes(service: Service, rate_limit_storage: RateLimitStorage | None) -> Router:

@@ -53,6 +53,7 @@ Against a server:
 - `watch`: `penstock watch`.
 - `logs`: `penstock logs`.
 - `control`: `penstock cancel`, `pause`, `resume`, `retry`.
+- `hooks`: `penstock hooks`.
 - `signals`: `penstock signal`, `signals`, `post`, `waits`.
 - `approvals`: `penstock approvals`, `approve`, `reject`.
 - `dlq`: `penstock dlq`.

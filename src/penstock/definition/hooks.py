@@ -61,7 +61,7 @@ class HookSignal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     payload: Any = "{{ body }}"
 
 
-class HookAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AnswerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     wait_seconds: float = 0.0
 
 
@@ -75,7 +75,7 @@ class HookDocument(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     filter: str | None = None
     idempotency: str | None = None
     """The name that the sender has for the message."""
-    answer: HookAnswer = HookAnswer()
+    answer: AnswerSettings = AnswerSettings()
     challenge_secret: str | None = None
     """The name of the secret with which Meta asks whether this is the right address."""
     rate_limit: str = RATE_LIMIT

@@ -161,12 +161,18 @@ class Hooks:
         self._secret = secret
         self._is_local = is_local
 
-    async def put(self, document: Any) -> tuple[HookRow, bool]:
+    async def put(self, document: Any, hook_id: str | None = None) -> tuple[HookRow, bool]:
         """Store a hook; answers its row, and whether it is new.
 
-        Raises `InvalidInput` with every problem, or `NotFound` for a workflow that isn't there.
+        With a `hook_id`, the document may leave its own out. Raises `InvalidInput` with every
+        problem, or `NotFound` for a workflow that isn't there.
         """
-        hook = read_hook(_plain(document))
+        document = _plain(document)
+        if hook_id is not None and isinstance(document, dict):
+            if document.get("id", hook_id) != hook_id:
+                raise InvalidInput("the document has another id; leave it out")
+            document = {**document, "id": hook_id}
+        hook = read_hook(document)
         await self._check_secrets(hook.document)
         if hook.document.start is not None:
             await self._workflows.find(hook.document.start.workflow)
@@ -174,7 +180,7 @@ class Hooks:
         if len(rows) >= HOOKS_MAX and hook.id not in {row.id for row in rows}:
             raise InvalidInput(f"there are {HOOKS_MAX:,} hooks already; delete one")
         now = self._stores.hot.now()
-        text = msgspec.json.encode(_plain(document))
+        text = msgspec.json.encode(document)
         created = await self._stores.cold.hooks.put(HookRow(hook.id, text, now, now))
         return await self.row(hook.id), created
 
@@ -283,8 +289,12 @@ class Hooks:
         request = _request_of(stored_request(delivery.request))
         return await self._handle(hook, request, _Claimed(), redelivery_of=delivery_id)
 
-    async def try_out(self, hook_id: str, request: HookRequest) -> HookTrial:
+    async def try_out(
+        self, hook_id: str, body: Any, headers: Mapping[str, str], query: Mapping[str, str]
+    ) -> HookTrial:
         """What a hook would do with a request; nothing is done, and no signature is checked."""
+        small = {name.lower(): value for name, value in headers.items()}
+        request = HookRequest(body=_plain(body, BODY_BYTES_MAX), headers=small, query=query)
         row = await self.row(hook_id)
         hook = _compiled(row.document)
         trial = HookTrial(
@@ -572,17 +582,15 @@ def _compiled(document: bytes) -> CompiledHook:
     return read_hook(msgspec.json.decode(document))
 
 
-def _plain(document: Any) -> Any:
-    """A hook's document as plain JSON. Raises `InvalidInput`."""
+def _plain(value: Any, bytes_max: int = DOCUMENT_BYTES_MAX) -> Any:
+    """What somebody has passed, as plain JSON. Raises `InvalidInput`."""
     try:
-        text = msgspec.json.encode(document)
-        if len(text) > DOCUMENT_BYTES_MAX:
-            raise InvalidInput(
-                f"the hook has {len(text):,} bytes; the limit is {DOCUMENT_BYTES_MAX:,}"
-            )
+        text = msgspec.json.encode(value)
+        if len(text) > bytes_max:
+            raise InvalidInput(f"it has {len(text):,} bytes; the limit is {bytes_max:,}")
         return parse(text)
     except (TypeError, ValueError, RecursionError, InvalidWorkflow) as error:
-        raise InvalidInput(f"the hook isn't JSON: {error}") from None
+        raise InvalidInput(f"it isn't JSON: {error}") from None
 
 
 async def _visible(accepted: Accepted) -> HookRequest:
