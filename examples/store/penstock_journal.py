@@ -31,6 +31,7 @@ from penstock.errors import SettingsError, StoreLocked, StoreUnavailable
 from penstock.stores.base import Intent
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.hooks import Delivery, Handled, HookRow
 from penstock.stores.memory import MemoryStores
 from penstock.stores.memory.cold import MemoryColdStore
 from penstock.stores.posts import Post
@@ -66,6 +67,14 @@ CHANGES: dict[str, dict[str, Any]] = {
         "write": tuple[Schedule, list[SlotWrite]],
         "delete": tuple[str],
         "forget_slots": tuple[float, int],
+    },
+    "hooks": {
+        "put": tuple[HookRow],
+        "delete": tuple[str],
+        "claim": tuple[str, bytes, float],
+        "release": tuple[str, bytes, float],
+        "record": tuple[Delivery, Handled | None],
+        "forget": tuple[float],
     },
     "dead_letters": {
         "close_dead_letters": tuple[list[int], str, float, str | None],
@@ -174,6 +183,7 @@ class JournalColdStore:
         self.signals = JournalSignals("signals", memory.signals, journal)
         self.posts = JournalPart("posts", memory.posts, journal)
         self.schedules = JournalSchedules("schedules", memory.schedules, journal)
+        self.hooks = JournalHooks("hooks", memory.hooks, journal)
         self.waits = memory.waits  # commits change them
         self.dead_letters = JournalDeadLetters("dead_letters", memory.dead_letters, journal)
         self.counts = memory.counts  # these only read
@@ -218,6 +228,15 @@ class JournalDeadLetters(JournalPart):
         ]
         closed: int = await self._change("close_dead_letters", existing, *arguments, **named)
         return closed
+
+
+class JournalHooks(JournalPart):
+    async def put(self, hook: HookRow) -> bool:
+        """Store a hook. False is the answer for one that is changed, and it is written too."""
+        self._journal.check()
+        is_new: bool = await self._memory.put(hook)
+        self._write("put", (hook,))
+        return is_new
 
 
 class JournalExecutions(JournalPart):

@@ -12,6 +12,7 @@ import penstock
 from penstock.contract import contract_tests
 from penstock.contract.waiting import until
 from penstock.errors import StoreLocked
+from penstock.stores.hooks import Delivery, Handled, HookRow
 from penstock.stores.records import Search
 
 
@@ -119,3 +120,27 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
         await first.close()
 
     asyncio.run(open_twice())
+
+
+def test_hooks_are_in_the_journal(tmp_path: Path) -> None:
+    """With what changes them later, and the messages that they have had."""
+    delivery = Delivery(hook_id="shop", at=1.0, status=202, outcome="started", request=b"r")
+
+    async def main() -> None:
+        stores = new_stores(tmp_path)
+        await stores.open()
+        for document in (b"{}", b"[]"):
+            await stores.cold.hooks.put(HookRow("shop", document, 1.0, 1.0))
+        await stores.cold.hooks.claim("shop", b"message", 1.0)
+        await stores.cold.hooks.record(delivery, Handled(b"message", b"answer"))
+        await stores.close()
+
+        stores = new_stores(tmp_path)
+        await stores.open()
+        assert (await stores.cold.hooks.get("shop")).document == b"[]"
+        assert (await stores.cold.hooks.claim("shop", b"message", 2.0)).answer == b"answer"
+        (listed,) = await stores.cold.hooks.deliveries("shop", 2.0)
+        assert listed.request == b"r"
+        await stores.close()
+
+    asyncio.run(main())

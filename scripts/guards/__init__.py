@@ -10,6 +10,7 @@ from __future__ import annotations
 from scripts.guards import (
     edges,
     engine,
+    hooks,
     orchestrator,
     postgres,
     redis,
@@ -32,6 +33,7 @@ LISTED = [
     *waiting.GUARDS,
     *regions.GUARDS,
     *schedules.GUARDS,
+    *hooks.GUARDS,
 ]
 GUARDS = [*tables.GUARDS, *LISTED]
 

@@ -57,6 +57,7 @@ COLD_PARTS = {
     "executions",
     "signals",
     "posts",
+    "hooks",
     "waits",
     "dead_letters",
     "counts",

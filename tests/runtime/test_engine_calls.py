@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -275,6 +276,58 @@ def test_schedules_are_changed_alike() -> None:
             await client.delete_schedule("yearly")
             with pytest.raises(penstock.NotFound):
                 await engine.delete_schedule("yearly")
+
+    asyncio.run(main())
+
+
+def test_hooks_are_stored_tried_and_delivered_again_alike() -> None:
+    document = {
+        "start": {"workflow": "greet", "input": {"name": "{{ body.name }}"}},
+        "verify": "none",
+    }
+
+    def send(url: str, body: bytes) -> int:
+        request = Request(f"{url}/hooks/shop", body, {"Content-Type": "application/json"})  # noqa: S310 -- ours
+        with urlopen(request) as answer:  # noqa: S310 -- ours
+            return int(answer.status)
+
+    async def main() -> None:
+        async with served() as (engine, client):
+            await engine.put_workflow(GREET)
+            stored = await engine.put_hook("shop", document)
+            again = await client.put_hook("shop", document)
+            assert (stored["created"], again["created"]) == (True, False)
+            assert without(stored, "created", "updated_at") == without(
+                again, "created", "updated_at"
+            )
+            assert await engine.hook("shop") == await client.hook("shop")
+            await engine.put_hook("other", document)
+            assert await every(engine.hooks()) == await every(client.hooks())
+            assert len(await every(engine.hooks(limit=1))) == 1
+
+            trial = await engine.test_hook("shop", {"name": "Ada"}, headers={"X-A": "b"})
+            assert trial == await client.test_hook("shop", {"name": "Ada"}, headers={"X-A": "b"})
+            assert trial["input"] == {"name": "Ada"}
+
+            for name in (b"a", b"b", b"c"):
+                body = b'{"name": "' + name + b'"}'
+                assert await asyncio.to_thread(send, client.url, body) == 202
+            deliveries = await every(engine.deliveries("shop"))
+            assert deliveries == await every(client.deliveries("shop"))
+            assert [delivery["body"]["name"] for delivery in deliveries] == ["c", "b", "a"]
+            assert await every(engine.deliveries("shop", limit=2)) == deliveries[:2]
+            for caller in (engine, client):
+                redelivered = await caller.redeliver("shop", deliveries[0]["id"])
+                result = await engine.execution(redelivered["execution_id"]).result()
+                assert result.output == {"say": {"to": "c"}}
+
+            await engine.delete_hook("shop")
+            await client.delete_hook("other")
+            for caller in (engine, client):
+                with pytest.raises(penstock.NotFound, match="no hook"):
+                    await caller.hook("shop")
+                with pytest.raises(penstock.InvalidInput):
+                    await caller.put_hook("shop", {**document, "filter": "("})
 
     asyncio.run(main())
 

@@ -19,7 +19,14 @@ from penstock import Engine
 from penstock.config import Settings
 from penstock.contract.facts import Owner, ended, new_intent, started
 from penstock.contract.schedules import new_schedule, slot
-from penstock.runtime.retention import SLOT_DAYS, run_audit_retention, run_slot_retention
+from penstock.errors import StoreUnavailable
+from penstock.runtime.retention import (
+    SLOT_DAYS,
+    run_audit_retention,
+    run_hook_retention,
+    run_slot_retention,
+)
+from penstock.stores.hooks import Delivery, HookRow
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import AuditLine, AuditSearch
 from penstock.stores.schedules import SlotSearch, SlotWrite
@@ -194,3 +201,37 @@ async def _times(stores: MemoryStores, expected: list[float]) -> bool:
     return [
         line.at for line in await stores.cold.audit_log.audit(AuditSearch(limit=5000))
     ] == expected
+
+
+def test_requests_to_hooks_are_deleted_after_a_day_also_if_the_store_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        hooks = MemoryStores(time.time).cold.hooks
+        await hooks.put(HookRow("a", b"{}", 0.0, 0.0))
+        for at in (0.0, DAY):
+            delivery = Delivery(hook_id="a", at=at, status=202, outcome="started", request=b"r")
+            await hooks.record(delivery)
+        forget = hooks.forget
+        tries: list[float] = []
+
+        async def forget_at_the_second_try(now: float) -> int:
+            tries.append(now)
+            if len(tries) == 1:
+                raise StoreUnavailable("away")
+            return await forget(now)
+
+        monkeypatch.setattr(hooks, "forget", forget_at_the_second_try)
+        deleting = asyncio.create_task(
+            run_hook_retention(hooks, lambda: 1.5 * DAY, each_seconds=0.001)
+        )
+
+        async def first_is_gone() -> bool:
+            # shown as of the time when both were young
+            shown = await hooks.deliveries("a", 0.0)
+            return [delivery.request for delivery in shown] == [b"r", None]
+
+        await until(first_is_gone)
+        deleting.cancel()
+
+    asyncio.run(scenario())

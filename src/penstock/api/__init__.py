@@ -31,6 +31,7 @@ The routes:
 - `value_search`: the search in inputs and outputs.
 - `schedules`: schedules, their slots, and when they start next.
 - `signals`: send signals, and list them.
+- `hooks`: webhooks: the address that senders send to, and the hooks themselves.
 - `approvals`: open approvals, and decisions.
 - `approval_page`: the page behind a link to an approval.
 - `bulk`: one control request, or a retry, for many executions.

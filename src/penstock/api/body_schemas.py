@@ -232,6 +232,101 @@ POST_SIGNAL: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"correlation": "order-7", "payload": {"amount": 7}}],
 }
+_SECRET_NAME = {"type": "string", "minLength": 1, "maxLength": 128}
+HOOK: dict[str, Any] = {
+    "title": "PutHook",
+    "type": "object",
+    "required": ["verify"],
+    "properties": {
+        "id": {"type": "string", "description": "As in the path, where it may be left out."},
+        "start": {
+            "type": "object",
+            "required": ["workflow"],
+            "properties": {
+                "workflow": {"type": "string", "minLength": 1, "maxLength": 300},
+                "input": {
+                    "type": ["object", "string"],
+                    "description": "References begin with `body`, `headers` or `query`.",
+                },
+                "labels": {"type": "object"},
+                "priority": {"type": "integer", "minimum": -100, "maximum": 100},
+            },
+            "additionalProperties": False,
+        },
+        "signal": {
+            "type": "object",
+            "required": ["name", "correlation"],
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "maxLength": 128},
+                "correlation": {"type": "string", "minLength": 1},
+                "payload": {"description": "Default: the body."},
+            },
+            "additionalProperties": False,
+            "description": "With `start` too: a signal if somebody waits for it, else a start.",
+        },
+        "verify": {
+            "anyOf": [
+                {"const": "none"},
+                {
+                    "type": "object",
+                    "required": ["scheme", "secret"],
+                    "properties": {
+                        "scheme": {
+                            "enum": ["standard", "github", "stripe", "slack", "gitlab", "hmac"]
+                        },
+                        "secret": {
+                            "anyOf": [
+                                _SECRET_NAME,
+                                {"type": "array", "items": _SECRET_NAME, "minItems": 1},
+                            ],
+                            "description": "The name of a secret of the service's settings.",
+                        },
+                        "tolerance_seconds": {"type": "number"},
+                        "header": {"type": "string"},
+                        "prefix": {"type": "string", "maxLength": 100},
+                        "encoding": {"enum": ["hex", "base64"]},
+                        "signed": {"type": "string", "maxLength": 200},
+                        "timestamp_header": {"type": "string"},
+                    },
+                    "additionalProperties": False,
+                },
+            ],
+            "description": "`none` only where the service is bound to loopback.",
+        },
+        "filter": {"type": "string", "description": "CEL over `body`, `headers` and `query`."},
+        "idempotency": {"type": "string", "description": "The sender's name for the message."},
+        "answer": {
+            "type": "object",
+            "properties": {"wait_seconds": {"type": "number", "minimum": 0, "maximum": 25}},
+            "additionalProperties": False,
+        },
+        "challenge_secret": {
+            **_SECRET_NAME,
+            "description": "The name of the secret that Meta asks for a challenge with.",
+        },
+        "rate_limit": {"type": "string", "description": "Such as `60/minute`, or `off`."},
+    },
+    "additionalProperties": False,
+    "examples": [
+        {
+            "start": {"workflow": "paid@stable", "input": {"event": "{{ body }}"}},
+            "verify": {"scheme": "stripe", "secret": "STRIPE_WEBHOOK"},
+            "filter": "body.type == 'invoice.paid'",
+            "idempotency": "{{ body.id }}",
+        }
+    ],
+}
+HOOK_TEST: dict[str, Any] = {
+    "title": "TestHook",
+    "type": "object",
+    "properties": {
+        "body": {"description": "Any JSON value."},
+        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+        "query": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "additionalProperties": False,
+    "examples": [{"body": {"type": "invoice.paid"}, "headers": {"x-event": "paid"}}],
+}
 APPROVAL_LINK: dict[str, Any] = {
     "title": "MakeApprovalLink",
     "type": "object",
@@ -349,6 +444,8 @@ BODIES = (
     SIGNAL,
     SIGNAL_PAYLOAD,
     POST_SIGNAL,
+    HOOK,
+    HOOK_TEST,
     APPROVAL_LINK,
     DECISION,
     SCHEDULE,

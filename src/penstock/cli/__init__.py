@@ -54,6 +54,7 @@ Against a server:
 - `logs`: `penstock logs`.
 - `control`: `penstock cancel`, `pause`, `resume`, `retry`.
 - `schedules`: `penstock schedules`.
+- `hooks`: `penstock hooks`.
 - `signals`: `penstock signal`, `signals`, `post`, `waits`.
 - `approvals`: `penstock approvals`, `approve`, `reject`.
 - `dlq`: `penstock dlq`.

@@ -394,6 +394,43 @@ class Client:
         """Nodes that wait for signals."""
         return self._pages("/waits", [("name", name), ("correlation", correlation)], limit)
 
+    def hooks(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Webhooks, by id."""
+        return self._pages("/hooks", [], limit)
+
+    async def hook(self, hook_id: str) -> Json:
+        """A webhook: its `document`, and the `path` that its sender sends to."""
+        return await self._json("GET", path_of("hooks", hook_id))
+
+    async def put_hook(self, hook_id: str, document: Mapping[str, Any]) -> Json:
+        """Store a webhook, also in place of an earlier one; `created` says if it is new."""
+        return await self._json("PUT", path_of("hooks", hook_id), body=dict(document))
+
+    async def delete_hook(self, hook_id: str) -> None:
+        """Delete a webhook with its deliveries."""
+        await self._transport.call("DELETE", path_of("hooks", hook_id))
+
+    def deliveries(self, hook_id: str, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """The deliveries of a webhook, the newest first; the last 200 are stored."""
+        return self._pages(path_of("hooks", hook_id, "deliveries"), [], limit)
+
+    async def redeliver(self, hook_id: str, delivery_id: int) -> Json:
+        """Handle the request of a delivery again, also if it was handled before."""
+        path = path_of("hooks", hook_id, "deliveries", str(delivery_id), "redeliver")
+        return await self._json("POST", path)
+
+    async def test_hook(
+        self,
+        hook_id: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Json:
+        """What a webhook would do with a request; nothing is done, nor a signature checked."""
+        request: Json = {"body": body, "headers": dict(headers or {}), "query": dict(query or {})}
+        return await self._json("POST", path_of("hooks", hook_id, "test"), body=request)
+
     def approvals(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
         """Open approvals; `may_decide` says which of them your key may decide."""
         return self._pages("/approvals", [], limit)

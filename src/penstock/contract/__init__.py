@@ -30,6 +30,7 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 - `signals`: signals are numbered, and kept until they are delivered.
 - `waits`: the list of nodes that wait for somebody.
 - `posts`: signals to whoever waits for a correlation.
+- `hooks`: hooks, their newest deliveries, and messages that are handled once.
 - `idempotency`: the same request twice is one execution.
 - `definitions`: versions by content, and aliases.
 - `search`: every filter, alone and with others, page by page.
@@ -77,6 +78,7 @@ TOPICS = (
     "fleet",
     "forgetting",
     "handlers",
+    "hooks",
     "idempotency",
     "inbox",
     "keys_and_audit",

@@ -18,7 +18,12 @@ from typing import Any, NamedTuple
 from penstock.config import Settings
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.runtime.memory import run_trimming
-from penstock.runtime.retention import run_audit_retention, run_retention, run_slot_retention
+from penstock.runtime.retention import (
+    run_audit_retention,
+    run_hook_retention,
+    run_retention,
+    run_slot_retention,
+)
 from penstock.service.scheduler import Scheduler
 from penstock.stores.base import Stores
 from penstock.stores.plan_cache import PlanCache
@@ -66,7 +71,16 @@ def web_app_services(stores: Stores, settings: Settings) -> list[BackgroundServi
         stores.hot.now,
         each_seconds=settings.retention_check_seconds,
     )
-    return [BackgroundService("audit retention", audit_retention)]
+    hook_retention = partial(
+        run_hook_retention,
+        stores.cold.hooks,
+        stores.hot.now,
+        each_seconds=settings.retention_check_seconds,
+    )
+    return [
+        BackgroundService("audit retention", audit_retention),
+        BackgroundService("hook retention", hook_retention),
+    ]
 
 
 def engine_services(

@@ -34,6 +34,7 @@ from penstock.views.access import audit_view
 from penstock.views.approvals import ApprovalItem
 from penstock.views.dead_letters import dead_letter_view, failure_view
 from penstock.views.executions import history_view, listed_view, live_event, live_items
+from penstock.views.hooks import delivery_view, hook_view, stored_hook_view
 from penstock.views.retries import RetriedItems
 from penstock.views.signals import WaitItem
 from penstock.views.starts import started_view
@@ -423,6 +424,64 @@ class EngineCalls(OpenState):
         async with aclosing(_numbered_pages(read, limit)) as items:
             async for item in items:
                 yield plain_json(item)
+
+    @items_while_open
+    async def hooks(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Webhooks, by id. Requests to them come to a server, not to an engine."""
+        rows = await self.service.hooks.rows()
+        for row in rows[:limit]:
+            yield plain_json(hook_view(row))
+
+    @while_open
+    async def hook(self, hook_id: str) -> Json:
+        """A webhook: its `document`, and the `path` that its sender sends to."""
+        return _json(hook_view(await self.service.hooks.row(hook_id)))
+
+    @while_open
+    @counted
+    async def put_hook(self, hook_id: str, document: Mapping[str, Any]) -> Json:
+        """Store a webhook, also in place of an earlier one; `created` says if it is new."""
+        row, created = await self.service.hooks.put(document, hook_id)
+        return _json(stored_hook_view(row, created=created))
+
+    @while_open
+    @counted
+    async def delete_hook(self, hook_id: str) -> None:
+        """Delete a webhook with its deliveries."""
+        await self.service.hooks.delete(hook_id)
+
+    @items_while_open
+    async def deliveries(
+        self, hook_id: str, *, limit: int | None = None
+    ) -> AsyncGenerator[Json, None]:
+        """The deliveries of a webhook, the newest first; the last 200 are stored."""
+        before: int | None = None
+        for size in _page_sizes(limit):
+            rows = await self.service.hooks.deliveries(hook_id, before, size)
+            for row in rows:
+                yield plain_json(delivery_view(row))
+            if len(rows) < size:
+                return
+            before = rows[-1].id
+
+    @while_open
+    @counted
+    async def redeliver(self, hook_id: str, delivery_id: int) -> Json:
+        """Handle the request of a delivery again, also if it was handled before."""
+        handling = await self.service.hooks.redeliver(hook_id, delivery_id)
+        return _json(handling.answer)
+
+    @while_open
+    async def test_hook(
+        self,
+        hook_id: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Json:
+        """What a webhook would do with a request; nothing is done, nor a signature checked."""
+        return _json(await self.service.hooks.try_out(hook_id, body, headers or {}, query or {}))
 
     @while_open
     async def workers(self) -> list[Json]:

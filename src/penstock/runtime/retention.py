@@ -1,7 +1,8 @@
 """Retention: what is older than it is to be stored is deleted online.
 
 Executions that ended long ago, or were never triggered, and rows of schedules' slots are deleted by
-one process: the one whose orchestrator owns partition 0. Each API deletes lines of the audit log.
+one process: the one whose orchestrator owns partition 0. Each API deletes lines of the audit log,
+and what hooks were sent.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 
 from penstock.errors import NotOpen, StoreError
 from penstock.stores.base import Stores
-from penstock.stores.cold import AuditLog
+from penstock.stores.cold import AuditLog, Hooks
 
 log = logging.getLogger("penstock.runtime")
 
@@ -96,4 +97,18 @@ async def run_audit_retention(
             log.info("old lines of the audit log can't be deleted now: %s", error)
         except Exception:
             log.exception("old lines of the audit log can't be deleted")
+        await asyncio.sleep(each_seconds)
+
+
+async def run_hook_retention(
+    store: Hooks, now: Callable[[], float], *, each_seconds: float
+) -> None:
+    """Delete requests to hooks, and the messages that they have had, once they are too old."""
+    while True:
+        try:
+            await store.forget(now())
+        except StoreError as error:
+            log.info("old requests to hooks can't be deleted now: %s", error)
+        except Exception:
+            log.exception("old requests to hooks can't be deleted")
         await asyncio.sleep(each_seconds)

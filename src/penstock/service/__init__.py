@@ -15,6 +15,7 @@
 - `firing`: what is due of a schedule is decided and written, and executions begin.
 - `scheduler`: fires schedules in time.
 - `signals`: sending signals to executions.
+- `hooks`: webhooks: their requests are verified, and start or signal something.
 - `approvals`: open approvals, and decisions.
 - `approval_links`: links with which somebody without an API key decides.
 - `why`: why a node isn't running now.
@@ -44,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from penstock.config import Settings
+from penstock.config import Settings, is_loopback
 from penstock.definition.handler_configs import ConfigCheck
 from penstock.definition.model import HandlerDefaults
 from penstock.orchestrator.owner import Ended
@@ -57,6 +58,7 @@ from penstock.service.execution_logs import ExecutionLogs
 from penstock.service.executions import Executions
 from penstock.service.failures import Failures
 from penstock.service.firing import Firing
+from penstock.service.hooks import Hooks
 from penstock.service.item_events import ItemEvents
 from penstock.service.items import Items
 from penstock.service.keys import Keys
@@ -76,6 +78,7 @@ from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import FeedEntry
 from penstock.telemetry.metrics import Metrics
+from penstock.worker.secrets import Secrets
 
 
 class Service:
@@ -128,6 +131,16 @@ class Service:
         self.schedules = Schedules(stores, self.workflows, self.submissions, self.firing)
         self.executions = Executions(stores, plans, subscribed, timing)
         self.signals = Signals(stores, self.executions)
+        self.hooks = Hooks(
+            stores,
+            self.submissions,
+            self.signals,
+            self.executions,
+            self.workflows,
+            self.sandbox,
+            secret=Secrets(settings).get,
+            is_local=is_loopback(settings.host),
+        )
         self.approvals = Approvals(stores, self.executions, self.signals, settings.notify_secret)
         self.execution_logs = ExecutionLogs(self.executions)
         self.nodes = Nodes(stores, self.executions)

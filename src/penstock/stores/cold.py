@@ -9,6 +9,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Transition
 from penstock.engine.events import SignalReceived
 from penstock.stores.base import ControlRequest, Intent, Stored, WorkflowVersion
+from penstock.stores.hooks import Delivery, Handled, HookRow, MessageClaim
 from penstock.stores.idempotency import KeyUse
 from penstock.stores.posts import Delivered, Post
 from penstock.stores.records import (
@@ -256,6 +257,51 @@ class Schedules(Protocol):
         """
 
 
+class Hooks(Protocol):
+    """Hooks, what was delivered to them, and which messages they have had."""
+
+    async def put(self, hook: HookRow) -> bool:
+        """Store a hook, also in place of the one with the same id, whose `created_at` stays.
+
+        True if there was none.
+        """
+
+    async def get(self, hook_id: str) -> HookRow | None: ...
+
+    async def hooks(self) -> list[HookRow]:
+        """All hooks, by id."""
+
+    async def delete(self, hook_id: str) -> bool:
+        """Delete a hook with its deliveries and messages. False if there is none."""
+
+    async def claim(self, hook_id: str, message: bytes, now: float) -> MessageClaim:
+        """Claim a message: of many who try it, one gets it.
+
+        An answer is known for `MESSAGE_SECONDS` after the claim. A claim without an answer ends
+        after `CLAIM_SECONDS`.
+        """
+
+    async def release(self, hook_id: str, message: bytes, claimed_at: float) -> None:
+        """Give a claim back that was made at this time and has no answer."""
+
+    async def record(self, delivery: Delivery, handled: Handled | None = None) -> int | None:
+        """Store a delivery, and in the same step the answer of its message.
+
+        Answers its number; None if the hook was deleted. Only the newest `DELIVERIES_MAX` of each
+        hook stay.
+        """
+
+    async def deliveries(
+        self, hook_id: str, now: float, before: int | None = None, limit: int = 50
+    ) -> list[Delivery]:
+        """Deliveries of a hook, the newest first; without requests that are too old."""
+
+    async def delivery(self, hook_id: str, delivery_id: int, now: float) -> Delivery | None: ...
+
+    async def forget(self, now: float) -> int:
+        """Delete requests and messages that are too old. Answers how many there were."""
+
+
 class DeadLetters(Protocol):
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         """Dead letters; with `closed`, those that are closed as well."""
@@ -341,6 +387,8 @@ class ColdStore(Protocol):
     def posts(self) -> Posts: ...
     @property
     def schedules(self) -> Schedules: ...
+    @property
+    def hooks(self) -> Hooks: ...
     @property
     def dead_letters(self) -> DeadLetters: ...
     @property

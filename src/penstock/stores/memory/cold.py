@@ -29,6 +29,7 @@ from penstock.stores.memory.api_keys import MemoryApiKeys
 from penstock.stores.memory.audit_log import MemoryAuditLog
 from penstock.stores.memory.counts import MemoryCounts
 from penstock.stores.memory.definitions import MemoryDefinitions
+from penstock.stores.memory.hooks import MemoryHooks
 from penstock.stores.memory.posts import MemoryPosts
 from penstock.stores.memory.schedules import MemorySchedules
 from penstock.stores.memory.signals import MemorySignals
@@ -354,6 +355,7 @@ class MemoryColdStore:
         self.waits = MemoryWaits(hot)
         self.posts = MemoryPosts(self.signals, self.waits.open, self.waits.close)
         self.schedules = MemorySchedules(self.executions, hot.partitions)
+        self.hooks = MemoryHooks()
         self.dead_letters = MemoryDeadLetters(hot)
         self.counts = MemoryCounts(self.executions, self.dead_letters)
         self.api_keys = MemoryApiKeys()

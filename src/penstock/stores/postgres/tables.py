@@ -210,6 +210,34 @@ Table(
     Index("slots_by_record", "recorded_at"),
 )
 Table(
+    "hooks",
+    metadata,
+    _key("id", Text),
+    _must("created_at", Double),
+    _must("updated_at", Double),
+    _must("document", LargeBinary),
+)
+Table(
+    "deliveries",
+    metadata,
+    _number("id"),
+    _must("at", Double),
+    _must("hook_id", Text),
+    _may("request", LargeBinary),
+    _must("delivery", LargeBinary),
+    Index("deliveries_of", "hook_id", "id"),
+    Index("deliveries_with_request", "at", postgresql_where=text("request IS NOT NULL")),
+)
+Table(
+    "hook_messages",
+    metadata,
+    _must("claimed_at", Double),
+    _key("hook_id", Text),
+    _key("message", LargeBinary),
+    _may("answer", LargeBinary),
+    Index("hook_messages_by_time", "claimed_at"),
+)
+Table(
     "dead_letters",
     metadata,
     _number("id"),

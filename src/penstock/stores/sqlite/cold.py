@@ -12,6 +12,7 @@ from penstock.stores.sqlite.dead_letters import SqliteDeadLetters
 from penstock.stores.sqlite.definitions import SqliteDefinitions
 from penstock.stores.sqlite.executions import SqliteExecutions
 from penstock.stores.sqlite.forgetting import SqliteRetention
+from penstock.stores.sqlite.hooks import SqliteHooks
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.posts import SqlitePosts
@@ -34,6 +35,7 @@ class SqliteColdStore:
         self.waits = SqliteWaits(reader)
         self.posts = SqlitePosts(writer)
         self.schedules = SqliteSchedules(writer, reader, self.executions)
+        self.hooks = SqliteHooks(writer, reader)
         self.dead_letters = SqliteDeadLetters(writer, reader, searcher)
         self.counts = SqliteCounts(searcher)
         self.api_keys = SqliteApiKeys(writer, reader)

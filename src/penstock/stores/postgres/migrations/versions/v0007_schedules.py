@@ -6,7 +6,7 @@ from pathlib import Path
 
 from alembic import op
 
-revision = "0008"
+revision = "0007"
 down_revision = "0006"
 branch_labels = None
 depends_on = None
@@ -14,5 +14,5 @@ depends_on = None
 
 def upgrade() -> None:
     op.get_bind().exec_driver_sql(
-        Path(__file__).with_name("v0008_schedules.sql").read_text("utf-8")
+        Path(__file__).with_name("v0007_schedules.sql").read_text("utf-8")
     )
