@@ -512,6 +512,14 @@ GUARDS = [
         test="tests/redis/test_inbox.py",
     ),
     Guard(
+        "a Redis that takes no writes says nothing about workers",
+        "stores/redis/queue.py",
+        at="RedisTaskQueue.workers",
+        pattern="await self._forget(NOBODY)",
+        without="pass",
+        test="tests/redis/test_forgetting.py",
+    ),
+    Guard(
         "a worker with claimed tasks in another partition is not forgotten",
         "stores/redis/queue.py",
         at="RedisTaskQueue.reap",

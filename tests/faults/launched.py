@@ -83,6 +83,8 @@ def _method_of(write: str) -> tuple[type, str]:
     from penstock.stores.postgres.cold_tier import PostgresColdTier  # noqa: PLC0415
     from penstock.stores.postgres.dead_letters import PostgresDeadLetters  # noqa: PLC0415
     from penstock.stores.postgres.definitions import PostgresDefinitions  # noqa: PLC0415
+    from penstock.stores.postgres.posts import PostgresPosts  # noqa: PLC0415
+    from penstock.stores.postgres.signals import PostgresSignals  # noqa: PLC0415
     from penstock.stores.redis.hot import RedisHotStore  # noqa: PLC0415
     from penstock.stores.redis.hot_tier import RedisHotTier  # noqa: PLC0415
     from penstock.stores.redis.queue import RedisTaskQueue  # noqa: PLC0415
@@ -97,6 +99,8 @@ def _method_of(write: str) -> tuple[type, str]:
         "ColdTier": PostgresColdTier,
         "Definitions": PostgresDefinitions,
         "Executions": ScaledExecutions,
+        "Signals": PostgresSignals,
+        "Posts": PostgresPosts,
         "DeadLetters": PostgresDeadLetters,
         "ApiKeys": PostgresApiKeys,
         "AuditLog": PostgresAuditLog,

@@ -3,13 +3,18 @@
 import asyncio
 from typing import Any, Self
 
+import pytest
+
 from penstock.contract.facts import HOUR, queued, started, success, task
+from penstock.errors import StoreUnavailable
+from penstock.orchestrator.reaper import WorkerWatch
 from penstock.stores.base import Lease, partition_of
 from penstock.stores.commit_plan import plan_commit
 from penstock.stores.redis.connection import Server
 from penstock.stores.redis.hot import RedisHotStore
 from penstock.stores.redis.queue import RedisTaskQueue
-from tests.servers import redis_url
+from tests.orchestrator.desk import QUICK
+from tests.servers import redis_server, redis_url
 
 PARTITIONS = 3
 WORKER = "worker-1"
@@ -21,8 +26,8 @@ NAMES = {partition_of(name, PARTITIONS): name for name in map("execution-{}".for
 class Shop:
     """A task in each of several partitions, and who looks after them."""
 
-    def __init__(self) -> None:
-        self.server = Server(redis_url())
+    def __init__(self, url: str | None = None) -> None:
+        self.server = Server(url or redis_url())
         self.hot = RedisHotStore(self.server, PARTITIONS)
         self.queue = RedisTaskQueue(self.server, PARTITIONS)
         self.leases: list[Lease] = []
@@ -83,3 +88,21 @@ def test_a_worker_that_died_with_tasks_is_known_until_all_of_them_are_taken_back
             assert await shop.queue.workers() == {}
 
     asyncio.run(scenario())
+
+
+def test_a_redis_that_takes_no_writes_says_nothing_about_workers() -> None:
+    """It can be read all the time: the heartbeats stand still, and nobody is dead."""
+
+    async def scenario(url: str) -> None:
+        async with Shop(url) as shop:
+            watch = WorkerWatch(shop.queue, QUICK)
+            await watch.look(1.0)
+            await shop.server.main.call("CONFIG", "SET", "min-replicas-to-write", "1")
+            with pytest.raises(StoreUnavailable):
+                await watch.look(1000.0)
+            await shop.server.main.call("CONFIG", "SET", "min-replicas-to-write", "0")
+            await watch.look(1.0)
+            assert watch.silent_seconds[WORKER] < 3.0
+
+    with redis_server(append_only=None) as server:
+        asyncio.run(scenario(server.url))

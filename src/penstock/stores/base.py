@@ -333,7 +333,10 @@ class TaskQueue(Protocol):
         """
 
     async def workers(self) -> Mapping[str, int]:
-        """The heartbeat counter of each known worker."""
+        """The heartbeat counter of each known worker.
+
+        Raises `StoreUnavailable` while no heartbeat could be written.
+        """
 
     async def reap(self, partition: int, token: str, worker_id: str) -> int:
         """Turn the tasks of a dead worker in this partition into `TaskLost`. Raises `Fenced`."""

@@ -42,6 +42,9 @@ TaskLocation = tuple[int, bytes, bytes]
 Claim = tuple[str, Key]
 _task = msgspec.msgpack.Decoder(Task)
 
+NOBODY = ""
+"""No worker has this id: to forget it is a write that changes nothing."""
+
 
 class RedisTaskQueue:
     def __init__(
@@ -301,7 +304,12 @@ class RedisTaskQueue:
         return await self._logs.of(key)
 
     async def workers(self) -> Mapping[str, int]:
-        """Workers and their heartbeats, also those that have claimed tasks and never sent one."""
+        """Workers and their heartbeats, also those that have claimed tasks and never sent one.
+
+        Raises `StoreUnavailable` while Redis takes no writes: no heartbeat can come then, and
+        whoever counted the silence would take all workers for dead.
+        """
+        await self._forget(NOBODY)
         beats = await self._server.fleet.ask("HGETALL", keys.BEATS)
         replies = await asyncio.gather(*self._ask_workers_with_tasks(), return_exceptions=True)
 
