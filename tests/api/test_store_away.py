@@ -58,6 +58,7 @@ COLD_PARTS = {
     "signals",
     "posts",
     "hooks",
+    "schedules",
     "waits",
     "dead_letters",
     "counts",
