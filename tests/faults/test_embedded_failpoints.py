@@ -20,7 +20,8 @@ PASSINGS = (1, 3, 8)
 
 The first is at the start of a life, which takes up what the last one left; the others are later.
 """
-EXECUTIONS_PER_LIFE = 30
+EXECUTIONS_PER_LIFE = 60
+"""So many that large values are written eight times."""
 
 
 def _points(fault: Fault) -> list[str]:
