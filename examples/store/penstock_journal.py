@@ -15,7 +15,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -31,10 +31,12 @@ from penstock.errors import SettingsError, StoreLocked, StoreUnavailable
 from penstock.stores.base import Intent
 from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.commit_plan import CommitPlan
+from penstock.stores.hooks import Delivery, Handled, HookRow
 from penstock.stores.memory import MemoryStores
 from penstock.stores.memory.cold import MemoryColdStore
 from penstock.stores.posts import Post
 from penstock.stores.records import ApiKey, AuditLine, Weights
+from penstock.stores.schedules import Schedule, SlotWrite
 from penstock.stores.signals import Judge, NewSignal
 from penstock.stores.topology import Topology
 
@@ -60,6 +62,19 @@ CHANGES: dict[str, dict[str, Any]] = {
     },
     "posts": {
         "put": tuple[Post],
+    },
+    "schedules": {
+        "write": tuple[Schedule, list[SlotWrite]],
+        "delete": tuple[str],
+        "forget_slots": tuple[float, int],
+    },
+    "hooks": {
+        "put": tuple[HookRow],
+        "delete": tuple[str],
+        "claim": tuple[str, bytes, float],
+        "release": tuple[str, bytes, float],
+        "record": tuple[Delivery, Handled | None],
+        "forget": tuple[float],
     },
     "dead_letters": {
         "close_dead_letters": tuple[list[int], str, float, str | None],
@@ -167,6 +182,8 @@ class JournalColdStore:
         self.executions = JournalExecutions("executions", memory.executions, journal)
         self.signals = JournalSignals("signals", memory.signals, journal)
         self.posts = JournalPart("posts", memory.posts, journal)
+        self.schedules = JournalSchedules("schedules", memory.schedules, journal)
+        self.hooks = JournalHooks("hooks", memory.hooks, journal)
         self.waits = memory.waits  # commits change them
         self.dead_letters = JournalDeadLetters("dead_letters", memory.dead_letters, journal)
         self.counts = memory.counts  # these only read
@@ -213,6 +230,15 @@ class JournalDeadLetters(JournalPart):
         return closed
 
 
+class JournalHooks(JournalPart):
+    async def put(self, hook: HookRow) -> bool:
+        """Store a hook. False is the answer for one that is changed, and it is written too."""
+        self._journal.check()
+        is_new: bool = await self._memory.put(hook)
+        self._write("put", (hook,))
+        return is_new
+
+
 class JournalExecutions(JournalPart):
     async def record_intents(
         self, intents: Any, audit: Mapping[str, AuditLine] | None = None
@@ -245,6 +271,20 @@ class JournalSignals(JournalPart):
         if stored.is_new:
             self._write("put", (signal, taken))
         return stored
+
+
+class JournalSchedules(JournalPart):
+    async def write(self, schedule: Schedule, slots: Sequence[SlotWrite] = ()) -> Any:
+        """Write a schedule and its slots. It is journaled as it was before its revision was raised.
+
+        The intents of its slots are in the same entry.
+        """
+        self._journal.check()
+        before = structs.replace(schedule)
+        written = await self._memory.write(schedule, slots)
+        if written is not None:
+            self._write("write", (before, list(slots)))
+        return written
 
 
 def _all_arguments(method: Any, *arguments: Any, **named: Any) -> list[Any]:

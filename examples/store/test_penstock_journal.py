@@ -10,7 +10,9 @@ from penstock_journal import JournalStores
 
 import penstock
 from penstock.contract import contract_tests
+from penstock.contract.waiting import until
 from penstock.errors import StoreLocked
+from penstock.stores.hooks import Delivery, Handled, HookRow
 from penstock.stores.records import Search
 
 
@@ -82,6 +84,33 @@ def test_signals_are_in_the_journal(tmp_path: Path) -> None:
     assert asyncio.run(go_on(execution_id)) == "COMPLETED"
 
 
+def test_schedules_are_in_the_journal(tmp_path: Path) -> None:
+    """With their slots, and the executions that these have started."""
+
+    async def start() -> dict[str, str]:
+        async with penstock.Engine(f"journal:///{tmp_path}/work.journal") as engine:
+            await engine.put_workflow(DOCUMENT)
+            await engine.put_schedule("ticking", {"workflow": "two", "when": {"every_seconds": 1}})
+
+            async def first_slot() -> list[dict[str, str]]:
+                return [slot async for slot in engine.slots("ticking")]
+
+            slots = await until(first_slot)
+            await engine.pause_schedule("ticking")
+            first: dict[str, str] = slots[-1]
+            return first
+
+    async def read() -> tuple[bool, dict[str, str], str]:
+        async with penstock.Engine(f"journal:///{tmp_path}/work.journal") as engine:
+            schedule = await engine.schedule("ticking")
+            slots = [slot async for slot in engine.slots("ticking")]
+            result = await engine.result(slots[-1]["execution_id"], timeout=30)
+            return schedule["paused"], slots[-1], str(result.state)
+
+    first = asyncio.run(start())
+    assert asyncio.run(read()) == (True, first, "COMPLETED")
+
+
 def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
     async def open_twice() -> None:
         first, second = new_stores(tmp_path), new_stores(tmp_path)
@@ -91,3 +120,27 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
         await first.close()
 
     asyncio.run(open_twice())
+
+
+def test_hooks_are_in_the_journal(tmp_path: Path) -> None:
+    """With what changes them later, and the messages that they have had."""
+    delivery = Delivery(hook_id="shop", at=1.0, status=202, outcome="started", request=b"r")
+
+    async def main() -> None:
+        stores = new_stores(tmp_path)
+        await stores.open()
+        for document in (b"{}", b"[]"):
+            await stores.cold.hooks.put(HookRow("shop", document, 1.0, 1.0))
+        await stores.cold.hooks.claim("shop", b"message", 1.0)
+        await stores.cold.hooks.record(delivery, Handled(b"message", b"answer"))
+        await stores.close()
+
+        stores = new_stores(tmp_path)
+        await stores.open()
+        assert (await stores.cold.hooks.get("shop")).document == b"[]"
+        assert (await stores.cold.hooks.claim("shop", b"message", 2.0)).answer == b"answer"
+        (listed,) = await stores.cold.hooks.deliveries("shop", 2.0)
+        assert listed.request == b"r"
+        await stores.close()
+
+    asyncio.run(main())

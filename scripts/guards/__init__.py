@@ -10,10 +10,12 @@ from __future__ import annotations
 from scripts.guards import (
     edges,
     engine,
+    hooks,
     orchestrator,
     postgres,
     redis,
     regions,
+    schedules,
     stores,
     tables,
     waiting,
@@ -30,6 +32,8 @@ LISTED = [
     *edges.GUARDS,
     *waiting.GUARDS,
     *regions.GUARDS,
+    *schedules.GUARDS,
+    *hooks.GUARDS,
 ]
 GUARDS = [*tables.GUARDS, *LISTED]
 

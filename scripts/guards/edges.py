@@ -113,7 +113,7 @@ GUARDS = [
         "on loopback what came through a proxy needs a key",
         "api/auth.py",
         at="Identify._is_free",
-        pattern="not _was_forwarded(...)",
+        pattern="not was_forwarded(...)",
         without="",
         test="tests/api/test_access.py",
     ),

@@ -19,6 +19,7 @@ The parts, from the edges to what everything stands on; none imports one above i
 - `stores`: where facts live.
 - `engine`: what happens next. Pure.
 - `definition`: what a workflow is. Pure.
+- `schedules`: when executions start by themselves. Pure.
 - `config`: settings.
 - `telemetry`: logs, metrics, traces.
 - `errors`: one tree of exceptions.

@@ -238,6 +238,16 @@ def _url(*schemes: str) -> Reader:
     return read
 
 
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a service that is bound to this host."""
+    from ipaddress import ip_address  # noqa: PLC0415 -- most processes never ask
+
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
 def is_redis(store: str) -> bool:
     return scheme_of(store) in REDIS_SCHEMES
 

@@ -12,22 +12,24 @@ from starlette.applications import Starlette
 from starlette.routing import compile_path
 
 from penstock.api.access import OPEN, TABLE, Needed, RouteMissing, Routes, Rule, check_routes
-from penstock.api.auth import Access, is_loopback, require_keys
+from penstock.api.auth import Access, require_keys
 from penstock.api.client_address import TrustedProxies, limited_part
 from penstock.api.failed_logins import FailedLogins
-from penstock.config import Settings
+from penstock.config import Settings, is_loopback
 from penstock.errors import SettingsError, StoreUnavailable
 from penstock.service.keys import SCOPES, Keys
 from tests.api.asgi import EVERYWHERE, Cold, Site, bearer, call, filled, whoami
 from tests.faults.table import Fault
 
 BY_LINK = ("POST", "/approve/{}")
+BY_SIGNATURE = ("POST", "/hooks/{}")
 OPEN_PATHS = [
     "/",
     "/approve/{}",
     "/docs",
     "/health/live",
     "/health/ready",
+    "/hooks/{}",
     "/openapi.json",
     "/schema.json",
     "/ui",
@@ -43,12 +45,12 @@ def public(**settings: Any) -> Site:
 def test_the_open_list_is_this_one():
     assert sorted({path for (_, path), rule in TABLE.items() if rule.scope == OPEN}) == OPEN_PATHS
     changing = [key for key, rule in TABLE.items() if rule.scope == OPEN and key[0] != "GET"]
-    assert changing == [BY_LINK], "the token in its path is the right to it"
+    assert changing == [BY_LINK, BY_SIGNATURE], "a token or a signature is the right to it"
 
 
 def test_nothing_that_changes_something_needs_only_read():
     weak = [row for row, rule in TABLE.items() if rule.changes and rule.scope in {OPEN, "read"}]
-    assert weak == [BY_LINK]
+    assert weak == [BY_LINK, BY_SIGNATURE]
     strong = {
         "cancel_execution",
         "retry_execution",
@@ -154,7 +156,8 @@ def spellings(path: str) -> Iterator[str]:
 def test_no_spelling_of_a_path_gets_by_without_a_key(fault: Fault):
     """What is below /ui/ is open, however it is spelled: there are only files.
 
-    So is what is below /approve/: whatever stands there is a token, and only good for itself.
+    So is what is below /approve/ and /hooks/: whatever stands there is a token, which is only good
+    for itself, or the id of a hook, which lets in what is signed for it.
     """
 
     async def scenario() -> None:
@@ -163,7 +166,7 @@ def test_no_spelling_of_a_path_gets_by_without_a_key(fault: Fault):
             for target in spellings(filled(path)):
                 if target.startswith("/ui/") and method == "GET":
                     continue
-                if target.startswith("/approve/"):
+                if target.startswith(("/approve/", "/hooks/")):
                     continue
                 answer = await site.call(method, target)
                 exact = rule.scope == OPEN and target.partition("?")[0] == filled(path)
@@ -447,13 +450,13 @@ def test_on_loopback_what_came_through_a_proxy_needs_a_key(header):
 
 def test_a_setting_demands_keys_always_or_never():
     async def scenario() -> None:
-        await assert_closed(Site(require_keys="always"))
+        await assert_closed(Site(require_keys="always", rate_limit="off"))
         with pytest.raises(SettingsError, match="require_keys is always"):
             await require_keys(Settings(require_keys="always"), Keys(Cold()))
         free = Site(require_keys="never")
         await free.key("admin")
         assert (await free.call("GET", "/api/v1/me", {"Via": "a proxy"})).status == 200
-        await assert_closed(Site(require_keys="never", host=EVERYWHERE))
+        await assert_closed(public(require_keys="never"))
 
     asyncio.run(scenario())
 

@@ -18,6 +18,7 @@ from penstock.api.app import create_app
 from penstock.api.routing import routes_of
 from penstock.config import Settings
 from penstock.service.fleet import EmbeddedFleet
+from penstock.service.hooks import CLOSED
 from penstock.service.keys import SCOPES
 from penstock.stores.records import AuditSearch
 from tests.api.asgi import EVERYWHERE, bearer, call
@@ -94,6 +95,10 @@ def test_no_route_without_a_key_outside_the_open_list():
         async with running(host=EVERYWHERE, rate_limit="off") as (app, _):
             for method, target, rule, _ in routes(app):
                 answer = await call(app, method, target)
+                if target.startswith("/hooks/"):
+                    # open, but the hook itself wants a signature
+                    assert answer.json["detail"] == CLOSED
+                    continue
                 assert (answer.status == 401) == (rule.scope != OPEN), (method, target)
                 for spelling in spellings(target):
                     if rule.scope != OPEN and not spelling.startswith("/ui/"):

@@ -69,14 +69,16 @@ def test_every_route_of_the_contract_is_described(api: Caller) -> None:
         "executions/{}/results executions/{}/nodes/{} executions/{}/nodes/{}/logs "
         "executions/{}/history "
         "executions/{}/graph executions/{}/events events me dead-letters dead-letters/{} workers "
-        "orchestrators queues audit keys stats workflows/{}/stats",
+        "orchestrators queues audit keys stats workflows/{}/stats "
+        "schedules schedules/{} schedules/{}/slots schedules/{}/next",
         "POST": "workflows workflows/validate executions executions/batch "
         "executions/{}/cancel executions/{}/pause "
         "executions/{}/resume executions/{}/retry executions/bulk dead-letters/{}/retry "
         "dead-letters/retry "
-        "dead-letters/drop keys",
-        "PUT": "workflows/{}/aliases/{}",
-        "DELETE": "workflows/{} workflows/{}/aliases/{} dead-letters/{} keys/{}",
+        "dead-letters/drop keys "
+        "schedules/{}/pause schedules/{}/resume schedules/{}/trigger",
+        "PUT": "workflows/{}/aliases/{} schedules/{}",
+        "DELETE": "workflows/{} schedules/{} workflows/{}/aliases/{} dead-letters/{} keys/{}",
     }
     missing = [
         f"{method} /api/v1/{path}"

@@ -57,6 +57,8 @@ COLD_PARTS = {
     "executions",
     "signals",
     "posts",
+    "hooks",
+    "schedules",
     "waits",
     "dead_letters",
     "counts",

@@ -247,3 +247,18 @@ def test_references_and_nulls_fit_both(node: dict[str, Any]):
 def test_configs_of_all_built_in_handlers_are_known():
     assert set(HANDLER_CONFIGS) == BUILT_IN_HANDLERS
     assert set(HANDLER_ALIASES.values()) <= BUILT_IN_HANDLERS
+
+
+@pytest.mark.parametrize("name", ["schedules", "schedule"])
+def test_schedules_in_a_document_are_refused_with_a_hint(name: str):
+    document = {"nodes": [{"id": "a", "handler": "noop"}], name: [{"cron": "0 2 * * *"}]}
+    with pytest.raises(InvalidWorkflow) as caught:
+        compile_document(document)
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.path) == ("schedules_in_document", name)
+    assert "penstock schedules put" in problem.message
+
+
+def test_a_stored_document_with_schedules_still_compiles():
+    document = {"nodes": [{"id": "a", "handler": "noop"}], "schedules": []}
+    assert compile_document(document, stored=True).plan.nodes

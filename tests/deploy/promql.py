@@ -38,6 +38,7 @@ def metrics_with_every_label() -> Metrics:
     metrics.executions_finished["COMPLETED"] = 1
     metrics.retries["mail"] = 1
     metrics.dead_letters["mail"] = 1
+    metrics.slots["started"] = 1
     for outcome in OUTCOMES:
         metrics.task_ended("mail", outcome, 1)
     return metrics

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -49,6 +50,7 @@ GREET = {
     "name": "greet",
     "nodes": [{"id": "say", "handler": "echo", "config": {"to": "{{ input.name }}"}}],
 }
+YEARLY = {"workflow": "greet", "when": {"cron": "0 9 1 1 *", "timezone": "Europe/Berlin"}}
 DOOMED = {
     "name": "doomed",
     "nodes": [
@@ -139,6 +141,9 @@ READS: dict[str, Callable[[Any], Awaitable[Any]]] = {
     "dead_letters": lambda caller: every(caller.dead_letters()),
     "dead_letters of a category": lambda caller: every(caller.dead_letters(category="http")),
     "errors": lambda caller: every(caller.errors(text="LUCK")),
+    "schedules": lambda caller: every(caller.schedules()),
+    "schedule": lambda caller: caller.schedule("yearly"),
+    "next_slots": lambda caller: caller.next_slots("yearly", 3),
     "workers": lambda caller: caller.workers(),
     "orchestrators": lambda caller: caller.orchestrators(),
     "queues": lambda caller: caller.queues(),
@@ -157,6 +162,8 @@ def test_what_is_read_is_the_same_on_both() -> None:
                 assert started.accepted["state"] == "COMPLETED"
             doomed = await engine.start(DOOMED, wait=10)
             assert doomed.accepted["state"] == "FAILED"
+
+            await engine.put_schedule("yearly", YEARLY)
 
             for name, read in READS.items():
                 ours = await read(engine)
@@ -236,6 +243,91 @@ def test_what_is_changed_is_answered_alike() -> None:
             await engine.delete_workflow("greet")
             with pytest.raises(penstock.NotFound):
                 await engine.workflow("greet")
+
+    asyncio.run(main())
+
+
+def test_schedules_are_changed_alike() -> None:
+    async def main() -> None:
+        async with served() as (engine, client):
+            await engine.put_workflow(GREET)
+            assert (await engine.put_schedule("yearly", YEARLY))["created"]
+            for caller in (engine, client):
+                varying = ("updated_at", "paused_reason")
+                assert not (await caller.put_schedule("yearly", YEARLY))["created"]
+                paused = await caller.pause_schedule("yearly", "holidays")
+                assert (paused["paused"], paused["paused_reason"]) == (True, "holidays")
+                resumed = await caller.resume_schedule("yearly")
+                assert without(resumed, *varying, "paused") == without(paused, *varying, "paused")
+                started = await caller.trigger_schedule("yearly")
+                await caller.execution(started["execution_id"]).result()
+                assert await every(caller.slots("yearly")) == []
+                with pytest.raises(penstock.InvalidInput, match="never fires"):
+                    await caller.put_schedule("yearly", {**YEARLY, "when": {"cron": "0 0 31 2 *"}})
+            ticking = {"workflow": "greet", "when": {"every_seconds": 1}, "overlap": "allow"}
+            await engine.put_schedule("ticking", ticking)
+
+            async def some_slots() -> bool:
+                return len(await every(engine.slots("ticking"))) > 1
+
+            await until(some_slots)
+            await client.pause_schedule("ticking")
+            assert await every(engine.slots("ticking")) == await every(client.slots("ticking"))
+            await client.delete_schedule("yearly")
+            with pytest.raises(penstock.NotFound):
+                await engine.delete_schedule("yearly")
+
+    asyncio.run(main())
+
+
+def test_hooks_are_stored_tried_and_delivered_again_alike() -> None:
+    document = {
+        "start": {"workflow": "greet", "input": {"name": "{{ body.name }}"}},
+        "verify": "none",
+    }
+
+    def send(url: str, body: bytes) -> int:
+        request = Request(f"{url}/hooks/shop", body, {"Content-Type": "application/json"})  # noqa: S310 -- ours
+        with urlopen(request) as answer:  # noqa: S310 -- ours
+            return int(answer.status)
+
+    async def main() -> None:
+        async with served() as (engine, client):
+            await engine.put_workflow(GREET)
+            stored = await engine.put_hook("shop", document)
+            again = await client.put_hook("shop", document)
+            assert (stored["created"], again["created"]) == (True, False)
+            assert without(stored, "created", "updated_at") == without(
+                again, "created", "updated_at"
+            )
+            assert await engine.hook("shop") == await client.hook("shop")
+            await engine.put_hook("other", document)
+            assert await every(engine.hooks()) == await every(client.hooks())
+            assert len(await every(engine.hooks(limit=1))) == 1
+
+            trial = await engine.test_hook("shop", {"name": "Ada"}, headers={"X-A": "b"})
+            assert trial == await client.test_hook("shop", {"name": "Ada"}, headers={"X-A": "b"})
+            assert trial["input"] == {"name": "Ada"}
+
+            for name in (b"a", b"b", b"c"):
+                body = b'{"name": "' + name + b'"}'
+                assert await asyncio.to_thread(send, client.url, body) == 202
+            deliveries = await every(engine.deliveries("shop"))
+            assert deliveries == await every(client.deliveries("shop"))
+            assert [delivery["body"]["name"] for delivery in deliveries] == ["c", "b", "a"]
+            assert await every(engine.deliveries("shop", limit=2)) == deliveries[:2]
+            for caller in (engine, client):
+                redelivered = await caller.redeliver("shop", deliveries[0]["id"])
+                result = await engine.execution(redelivered["execution_id"]).result()
+                assert result.output == {"say": {"to": "c"}}
+
+            await engine.delete_hook("shop")
+            await client.delete_hook("other")
+            for caller in (engine, client):
+                with pytest.raises(penstock.NotFound, match="no hook"):
+                    await caller.hook("shop")
+                with pytest.raises(penstock.InvalidInput):
+                    await caller.put_hook("shop", {**document, "filter": "("})
 
     asyncio.run(main())
 

@@ -18,11 +18,20 @@ import pytest
 from penstock import Engine
 from penstock.config import Settings
 from penstock.contract.facts import Owner, ended, new_intent, started
-from penstock.runtime.retention import run_audit_retention
+from penstock.contract.schedules import new_schedule, slot
+from penstock.errors import StoreUnavailable
+from penstock.runtime.retention import (
+    SLOT_DAYS,
+    run_audit_retention,
+    run_hook_retention,
+    run_slot_retention,
+)
+from penstock.stores.hooks import Delivery, HookRow
 from penstock.stores.memory import MemoryStores
 from penstock.stores.records import AuditLine, AuditSearch
+from penstock.stores.schedules import SlotSearch, SlotWrite
 from penstock.stores.sqlite import SqliteStores, forgetting
-from tests.waiting import until
+from tests.waiting import let_others_run, until
 
 LARGE = {"name": "big", "nodes": [{"id": "a", "handler": "echo", "config": {"text": "x" * 2000}}]}
 DAY = 86400.0
@@ -159,7 +168,70 @@ def test_old_audit_lines_go_by_a_retention_of_their_own() -> None:
     asyncio.run(scenario())
 
 
+def test_rows_of_slots_are_deleted_after_their_time_by_who_owns_the_first_partition() -> None:
+    async def scenario() -> None:
+        stores = MemoryStores(lambda: (SLOT_DAYS + 1.5) * DAY)
+        schedule = new_schedule()
+        await stores.cold.schedules.write(schedule)
+        rows = [slot(number) for number in range(3)]
+        for days, row in enumerate(rows):
+            row.recorded_at = days * DAY
+        await stores.cold.schedules.write(schedule, [SlotWrite(row) for row in rows])
+        search = SlotSearch(schedule_id=schedule.id)
+        owns: list[bool] = []
+        deleting = asyncio.create_task(
+            run_slot_retention(stores, lambda: bool(owns), each_seconds=0.0)
+        )
+        await let_others_run()
+        assert len(await stores.cold.schedules.slots(search)) == 3
+        owns.append(True)
+
+        async def is_young() -> bool:
+            return await stores.cold.schedules.slots(search) == [rows[2]]
+
+        await until(is_young)
+        await stores.close()
+        deleting.cancel()
+        await asyncio.gather(deleting, return_exceptions=True)
+
+    asyncio.run(scenario())
+
+
 async def _times(stores: MemoryStores, expected: list[float]) -> bool:
     return [
         line.at for line in await stores.cold.audit_log.audit(AuditSearch(limit=5000))
     ] == expected
+
+
+def test_requests_to_hooks_are_deleted_after_a_day_also_if_the_store_was_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        hooks = MemoryStores(time.time).cold.hooks
+        await hooks.put(HookRow("a", b"{}", 0.0, 0.0))
+        for at in (0.0, DAY):
+            delivery = Delivery(hook_id="a", at=at, status=202, outcome="started", request=b"r")
+            await hooks.record(delivery)
+        forget = hooks.forget
+        tries: list[float] = []
+
+        async def forget_at_the_second_try(now: float) -> int:
+            tries.append(now)
+            if len(tries) == 1:
+                raise StoreUnavailable("away")
+            return await forget(now)
+
+        monkeypatch.setattr(hooks, "forget", forget_at_the_second_try)
+        deleting = asyncio.create_task(
+            run_hook_retention(hooks, lambda: 1.5 * DAY, each_seconds=0.001)
+        )
+
+        async def first_is_gone() -> bool:
+            # shown as of the time when both were young
+            shown = await hooks.deliveries("a", 0.0)
+            return [delivery.request for delivery in shown] == [b"r", None]
+
+        await until(first_is_gone)
+        deleting.cancel()
+
+    asyncio.run(scenario())

@@ -254,7 +254,7 @@ def test_what_is_no_store_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize(("schema", "hint"), [("4", "'penstock serve --store"), ("99", "reads 6$")])
+@pytest.mark.parametrize(("schema", "hint"), [("4", "'penstock serve --store"), ("99", "reads 7$")])
 def test_a_store_of_another_version_is_refused(
     ended: tuple[Path, str], schema: str, hint: str
 ) -> None:

@@ -29,7 +29,9 @@ The routes:
 - `items`: nodes inside of items, and items as they end.
 - `execution_details`: the document and all logs of an execution.
 - `value_search`: the search in inputs and outputs.
+- `schedules`: schedules, their slots, and when they start next.
 - `signals`: send signals, and list them.
+- `hooks`: webhooks: the address that senders send to, and the hooks themselves.
 - `approvals`: open approvals, and decisions.
 - `approval_page`: the page behind a link to an approval.
 - `bulk`: one control request, or a retry, for many executions.

@@ -3,7 +3,8 @@
 A row has the scope that a call needs, the operation's name and the object that it is about (for the
 audit log). `read` < `submit` < `approve` < `operate` < `admin`: each scope includes those before
 it. OPEN needs no key, and shows no user's data: two health checks for load balancers, the
-description of the API, and the files of the UI. Only a link to an approval shows that approval.
+description of the API, and the files of the UI. Only a link to an approval shows that approval, and
+a request to a hook has a signature in place of a key.
 
 Paths are matched with the patterns of the app's own router (`check_routes` takes them from it), and
 where several match, the strictest scope counts. So no spelling of a path can get a weaker rule than
@@ -64,6 +65,8 @@ class RouteMissing(PenstockError):
     """The app has a route that isn't in the table, so it isn't known who may use it."""
 
 
+RECEIVE_HOOK: Final = "receive_hook"
+
 _API: list[tuple[str, str, Scope, str, str]] = [
     ("GET", "/workflows", "read", "list_workflows", "workflows"),
     # Storing moves `latest`, and so changes what others run who start the workflow by its name.
@@ -112,6 +115,24 @@ _API: list[tuple[str, str, Scope, str, str]] = [
         "make_approval_link",
         "executions/{0}",
     ),
+    ("GET", "/schedules", "read", "list_schedules", "schedules"),
+    ("GET", "/schedules/{}", "read", "get_schedule", "schedules/{0}"),
+    # What others have scheduled would start otherwise, or not at all.
+    ("PUT", "/schedules/{}", "operate", "put_schedule", "schedules/{0}"),
+    ("DELETE", "/schedules/{}", "operate", "delete_schedule", "schedules/{0}"),
+    ("POST", "/schedules/{}/pause", "operate", "pause_schedule", "schedules/{0}"),
+    ("POST", "/schedules/{}/resume", "operate", "resume_schedule", "schedules/{0}"),
+    ("POST", "/schedules/{}/trigger", "submit", "trigger_schedule", "schedules/{0}"),
+    ("GET", "/schedules/{}/slots", "read", "list_slots", "schedules/{0}"),
+    ("GET", "/schedules/{}/next", "read", "list_next_slots", "schedules/{0}"),
+    ("GET", "/hooks", "read", "list_hooks", "hooks"),
+    ("GET", "/hooks/{}", "read", "get_hook", "hooks/{0}"),
+    # A hook starts workflows for people who have no key, as storing a workflow does.
+    ("PUT", "/hooks/{}", "operate", "put_hook", "hooks/{0}"),
+    ("DELETE", "/hooks/{}", "operate", "delete_hook", "hooks/{0}"),
+    ("GET", "/hooks/{}/deliveries", "read", "list_deliveries", "hooks/{0}"),
+    ("POST", "/hooks/{}/deliveries/{}/redeliver", "operate", "redeliver", "hooks/{0}"),
+    ("POST", "/hooks/{}/test", "read", "test_hook", "hooks/{0}"),
     ("GET", "/events", "read", "follow_all", "executions"),
     ("GET", "/dead-letters", "read", "list_dead_letters", "dead-letters"),
     ("GET", "/errors", "read", "list_errors", "errors"),
@@ -145,6 +166,9 @@ _OUTSIDE: list[tuple[str, str, Needed, str]] = [
     # The token in the path is the right to decide one approval.
     ("GET", "/approve/{}", OPEN, "show_approval"),
     ("POST", "/approve/{}", OPEN, "decide_by_link"),
+    # The signature of the request is the right to it.
+    ("POST", "/hooks/{}", OPEN, RECEIVE_HOOK),
+    ("GET", "/hooks/{}", OPEN, "challenge_hook"),
     ("GET", "/health", "read", "health"),
     ("GET", "/v1/health", "read", "health"),
     ("GET", "/metrics", "read", "metrics"),
@@ -168,7 +192,7 @@ _COMPATIBLE: list[tuple[str, str, Scope, str, str]] = [
     ("DELETE", "/admin/dlq/{}", "operate", "drop_dead_letter", "dead-letters/{0}"),
 ]
 
-_NO_CHANGE = frozenset({"validate_workflow"})
+_NO_CHANGE = frozenset({"validate_workflow", "test_hook"})
 
 
 def _rules() -> Iterator[tuple[tuple[str, str], Rule]]:

@@ -21,9 +21,11 @@ from penstock.api import (
     executions,
     failures,
     health,
+    hooks,
     items,
     middleware,
     problems,
+    schedules,
     signals,
     statistics,
     system,
@@ -73,7 +75,9 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
         items.routes(service),
         executions.routes(service, bodies),
         execution_details.routes(service),
+        schedules.routes(service, bodies),
         signals.routes(service, bodies),
+        hooks.routes(service, bodies),
         approvals.routes(service, bodies),
         value_search.routes(service),
         bulk.routes(service, bodies),
@@ -84,6 +88,7 @@ def create_app(  # noqa: PLR0913 -- the parts that it is built of
     ):
         router.include(routes, prefix=PREFIX)
     router.include(health.health_routes(service, fleet, version, timing))
+    router.include(hooks.request_routes(service, rate_limit_storage))
     _add_front(router, service, metrics, version)
 
     app = Starlette(routes=[router])

@@ -24,27 +24,37 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
-from ipaddress import ip_address
 from typing import TypeAlias
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as Request
 
-from penstock.api.access import CALLER, OPEN, READING, RECHECK, ROUTE, Caller, Found, Needed, Routes
+from penstock.api.access import (
+    CALLER,
+    OPEN,
+    READING,
+    RECEIVE_HOOK,
+    RECHECK,
+    ROUTE,
+    Caller,
+    Found,
+    Needed,
+    Routes,
+)
 from penstock.api.audit_log import skip_audit
 from penstock.api.client_address import TrustedProxies
 from penstock.api.failed_logins import FailedLogins
 from penstock.api.problems import problem_response
 from penstock.api.routing import path_of
-from penstock.config import Settings, hide_password, is_redis
+from penstock.config import Settings, hide_password, is_loopback, is_redis
 from penstock.errors import SettingsError, StoreError
 from penstock.service.keys import SCOPES, Keys, includes
 from penstock.service.outages import shown_outage
 from penstock.stores.records import Scope
 
-FORM_OPERATION = "decide_by_link"
-"""The one operation that takes a form instead of JSON."""
+FORM_OPERATIONS = frozenset({"decide_by_link", RECEIVE_HOOK})
+"""The operations that take other bodies than JSON."""
 _AUTHORITY = r"(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?"
 _LOCAL_HOST = re.compile(_AUTHORITY, re.IGNORECASE)
 _ORIGIN = re.compile(r"(https?)://([^/?#@\s]+)", re.IGNORECASE)
@@ -79,13 +89,6 @@ Authorize: TypeAlias = Callable[[Request], Authorized | Awaitable[Authorized]]
 NOT_AUTHORIZED = "you may not use this service, or you aren't signed in to its application"
 KEY_PREFIX = "pk_"
 NO_KEY = "send a key, as 'Authorization: Bearer pk_…'; 'penstock keys create' makes one"
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 async def require_keys(settings: Settings, keys: Keys) -> None:
@@ -176,7 +179,7 @@ class Identify:
             return False
         if self._require_keys == "never":
             return True
-        return not _was_forwarded(scope) and not await self._keys.exist()
+        return not was_forwarded(scope) and not await self._keys.exist()
 
 
 class Access:
@@ -298,7 +301,8 @@ def _headers(scope: Request, name: bytes) -> Iterator[str]:
     return (value.decode("latin-1") for key, value in scope["headers"] if key == name)
 
 
-def _was_forwarded(scope: Request) -> bool:
+def was_forwarded(scope: Request) -> bool:
+    """Whether a request came through a proxy."""
     return any(
         name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name, _ in scope["headers"]
     )
@@ -332,10 +336,10 @@ def _is_own_origin(origin: str, host: str) -> bool:
 def _takes_form(scope: Request) -> bool:
     """Whether the route takes what a page's form sends.
 
-    The token in its path is the right to it, which no foreign page has.
+    The token in its path, or the signature, is the right to it, which no foreign page has.
     """
     route: Found | None = scope.get(ROUTE)
-    return route is not None and route.rule.operation == FORM_OPERATION
+    return route is not None and route.rule.operation in FORM_OPERATIONS
 
 
 def _has_body(scope: Request) -> bool:

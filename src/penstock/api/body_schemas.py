@@ -232,6 +232,101 @@ POST_SIGNAL: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"correlation": "order-7", "payload": {"amount": 7}}],
 }
+_SECRET_NAME = {"type": "string", "minLength": 1, "maxLength": 128}
+HOOK: dict[str, Any] = {
+    "title": "PutHook",
+    "type": "object",
+    "required": ["verify"],
+    "properties": {
+        "id": {"type": "string", "description": "As in the path, where it may be left out."},
+        "start": {
+            "type": "object",
+            "required": ["workflow"],
+            "properties": {
+                "workflow": {"type": "string", "minLength": 1, "maxLength": 300},
+                "input": {
+                    "type": ["object", "string"],
+                    "description": "References begin with `body`, `headers` or `query`.",
+                },
+                "labels": {"type": "object"},
+                "priority": {"type": "integer", "minimum": -100, "maximum": 100},
+            },
+            "additionalProperties": False,
+        },
+        "signal": {
+            "type": "object",
+            "required": ["name", "correlation"],
+            "properties": {
+                "name": {"type": "string", "minLength": 1, "maxLength": 128},
+                "correlation": {"type": "string", "minLength": 1},
+                "payload": {"description": "Default: the body."},
+            },
+            "additionalProperties": False,
+            "description": "With `start` too: a signal if somebody waits for it, else a start.",
+        },
+        "verify": {
+            "anyOf": [
+                {"const": "none"},
+                {
+                    "type": "object",
+                    "required": ["scheme", "secret"],
+                    "properties": {
+                        "scheme": {
+                            "enum": ["standard", "github", "stripe", "slack", "gitlab", "hmac"]
+                        },
+                        "secret": {
+                            "anyOf": [
+                                _SECRET_NAME,
+                                {"type": "array", "items": _SECRET_NAME, "minItems": 1},
+                            ],
+                            "description": "The name of a secret of the service's settings.",
+                        },
+                        "tolerance_seconds": {"type": "number"},
+                        "header": {"type": "string"},
+                        "prefix": {"type": "string", "maxLength": 100},
+                        "encoding": {"enum": ["hex", "base64"]},
+                        "signed": {"type": "string", "maxLength": 200},
+                        "timestamp_header": {"type": "string"},
+                    },
+                    "additionalProperties": False,
+                },
+            ],
+            "description": "`none` only where the service is bound to loopback.",
+        },
+        "filter": {"type": "string", "description": "CEL over `body`, `headers` and `query`."},
+        "idempotency": {"type": "string", "description": "The sender's name for the message."},
+        "answer": {
+            "type": "object",
+            "properties": {"wait_seconds": {"type": "number", "minimum": 0, "maximum": 25}},
+            "additionalProperties": False,
+        },
+        "challenge_secret": {
+            **_SECRET_NAME,
+            "description": "The name of the secret that Meta asks for a challenge with.",
+        },
+        "rate_limit": {"type": "string", "description": "Such as `60/minute`, or `off`."},
+    },
+    "additionalProperties": False,
+    "examples": [
+        {
+            "start": {"workflow": "paid@stable", "input": {"event": "{{ body }}"}},
+            "verify": {"scheme": "stripe", "secret": "STRIPE_WEBHOOK"},
+            "filter": "body.type == 'invoice.paid'",
+            "idempotency": "{{ body.id }}",
+        }
+    ],
+}
+HOOK_TEST: dict[str, Any] = {
+    "title": "TestHook",
+    "type": "object",
+    "properties": {
+        "body": {"description": "Any JSON value."},
+        "headers": {"type": "object", "additionalProperties": {"type": "string"}},
+        "query": {"type": "object", "additionalProperties": {"type": "string"}},
+    },
+    "additionalProperties": False,
+    "examples": [{"body": {"type": "invoice.paid"}, "headers": {"x-event": "paid"}}],
+}
 APPROVAL_LINK: dict[str, Any] = {
     "title": "MakeApprovalLink",
     "type": "object",
@@ -265,6 +360,77 @@ DECISION: dict[str, Any] = {
     "additionalProperties": False,
     "examples": [{"decision": "approved", "comment": "fine", "form": {"tone": "warm"}}],
 }
+RULE: dict[str, Any] = {
+    "type": "object",
+    "description": "Exactly one of `cron`, `every_seconds` and `at`.",
+    "properties": {
+        "cron": {
+            "type": "string",
+            "maxLength": 500,
+            "description": "5 fields; 6 with seconds in front.",
+        },
+        "every_seconds": {"type": "number"},
+        "offset_seconds": {"type": "number", "description": "From the epoch."},
+        "at": {"type": "string", "maxLength": 64, "description": "Once, at this time."},
+        "timezone": {"type": "string", "maxLength": 100, "examples": ["Europe/Berlin"]},
+        "missing": {"enum": ["shift", "skip"], "description": "A wall time that doesn't exist."},
+        "repeated": {
+            "enum": ["first", "last", "both"],
+            "description": "A wall time that comes twice.",
+        },
+    },
+    "additionalProperties": False,
+}
+MOMENT: dict[str, Any] = {"type": ["string", "null"], "maxLength": 64}
+SCHEDULE: dict[str, Any] = {
+    "title": "PutSchedule",
+    "type": "object",
+    "required": ["workflow", "when"],
+    "properties": {
+        "name": {"type": "string", "description": "As in the path, if it is given."},
+        "workflow": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 1024,
+            "examples": ["report@stable"],
+        },
+        "when": {"anyOf": [RULE, {"type": "array", "minItems": 1, "maxItems": 20, "items": RULE}]},
+        "input": {
+            "type": ["object", "null"],
+            "description": "It may refer to `{{ slot.local_date }}` and other fields of the slot.",
+        },
+        "overlap": {"enum": ["skip", "queue_one", "queue_all", "cancel_old", "allow"]},
+        "catchup": {
+            "type": "object",
+            "properties": {
+                "policy": {"enum": ["last", "all", "skip"]},
+                "window_seconds": {"type": "number", "minimum": 0},
+                "max": {"type": "integer", "minimum": 0},
+            },
+            "additionalProperties": False,
+        },
+        "jitter_seconds": {"type": "number", "minimum": 0},
+        "from": MOMENT,
+        "until": MOMENT,
+        "pause_on_failure": {"type": "boolean"},
+        "labels": LABELS,
+        "priority": PRIORITY,
+    },
+    "additionalProperties": False,
+    "examples": [
+        {
+            "workflow": "report@stable",
+            "when": {"cron": "30 2 * * 1-5", "timezone": "Europe/Berlin"},
+            "input": {"day": "{{ slot.local_date }}"},
+        }
+    ],
+}
+PAUSE_SCHEDULE: dict[str, Any] = {
+    "title": "PauseSchedule",
+    "type": "object",
+    "properties": {"reason": {"type": ["string", "null"], "maxLength": 1000}},
+    "additionalProperties": False,
+}
 BODIES = (
     DOCUMENT,
     START_REQUEST,
@@ -278,6 +444,10 @@ BODIES = (
     SIGNAL,
     SIGNAL_PAYLOAD,
     POST_SIGNAL,
+    HOOK,
+    HOOK_TEST,
     APPROVAL_LINK,
     DECISION,
+    SCHEDULE,
+    PAUSE_SCHEDULE,
 )

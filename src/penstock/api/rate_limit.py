@@ -18,10 +18,9 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as Request
 
 from penstock.api.access import CALLER, OPEN, READING, ROUTE, Caller, Found
-from penstock.api.auth import is_loopback
 from penstock.api.client_address import limited_part
 from penstock.api.problems import Refused, problem_response
-from penstock.config import Settings
+from penstock.config import Settings, is_loopback
 
 CHANGES = "60/minute"
 READS = "600/minute"

@@ -53,6 +53,8 @@ Against a server:
 - `watch`: `penstock watch`.
 - `logs`: `penstock logs`.
 - `control`: `penstock cancel`, `pause`, `resume`, `retry`.
+- `schedules`: `penstock schedules`.
+- `hooks`: `penstock hooks`.
 - `signals`: `penstock signal`, `signals`, `post`, `waits`.
 - `approvals`: `penstock approvals`, `approve`, `reject`.
 - `dlq`: `penstock dlq`.

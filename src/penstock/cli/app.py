@@ -37,6 +37,7 @@ COMMAND_GROUPS: dict[str, dict[str, str]] = {
         "put": "penstock.cli.definitions:put",
         "versions": "penstock.cli.definitions:versions",
         "alias": "penstock.cli.definitions:alias",
+        "schedules": "penstock.cli.schedules:schedules",
     },
     "Look at executions": {
         "list": "penstock.cli.executions:list_executions",
@@ -59,6 +60,7 @@ COMMAND_GROUPS: dict[str, dict[str, str]] = {
         "signals": "penstock.cli.signals:signals",
         "post": "penstock.cli.signals:post",
         "waits": "penstock.cli.signals:waits",
+        "hooks": "penstock.cli.hooks:hooks",
         "approvals": "penstock.cli.approvals:approvals",
         "approve": "penstock.cli.approvals:approve",
         "reject": "penstock.cli.approvals:reject",

@@ -246,6 +246,47 @@ class Client:
         """Remove an alias; its versions stay."""
         await self._transport.call("DELETE", path_of("workflows", name, "aliases", alias))
 
+    async def put_schedule(self, name: str, document: Mapping[str, Any]) -> Json:
+        """Store a schedule; returns it as `schedule`, and `created` if it is new."""
+        return await self._json("PUT", path_of("schedules", name), body=dict(document))
+
+    def schedules(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Schedules, by name."""
+        return self._pages("/schedules", [], limit)
+
+    async def schedule(self, name: str) -> Json:
+        """A schedule, with its `next` slot."""
+        return await self._json("GET", path_of("schedules", name))
+
+    async def delete_schedule(self, name: str) -> None:
+        """Delete a schedule; executions that it has started go on."""
+        await self._transport.call("DELETE", path_of("schedules", name))
+
+    async def pause_schedule(self, name: str, reason: str | None = None) -> Json:
+        """Start no more slots of a schedule."""
+        body = {"reason": reason}
+        return await self._json("POST", path_of("schedules", name, "pause"), body=body)
+
+    async def resume_schedule(self, name: str) -> Json:
+        """Start slots again; what was missed is caught up as the schedule says."""
+        return await self._json("POST", path_of("schedules", name, "resume"))
+
+    async def trigger_schedule(self, name: str) -> Json:
+        """Start an execution now, as a slot would; returns its `execution_id`."""
+        return await self._json("POST", path_of("schedules", name, "trigger"))
+
+    def slots(
+        self, name: str, *, outcome: str | None = None, limit: int | None = None
+    ) -> AsyncGenerator[Json, None]:
+        """What has become of a schedule's slots, the newest first."""
+        return self._pages(path_of("schedules", name, "slots"), [("outcome", outcome)], limit)
+
+    async def next_slots(self, name: str, count: int = 10) -> list[Json]:
+        """When a schedule starts next; `note` is about changes of the clock."""
+        page = await self._json("GET", path_of("schedules", name, "next"), query={"count": count})
+        items: list[Json] = page["items"]
+        return items
+
     def dead_letters(  # noqa: PLR0913 -- each is a filter
         self,
         *,
@@ -352,6 +393,43 @@ class Client:
     ) -> AsyncGenerator[Json, None]:
         """Nodes that wait for signals."""
         return self._pages("/waits", [("name", name), ("correlation", correlation)], limit)
+
+    def hooks(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Webhooks, by id."""
+        return self._pages("/hooks", [], limit)
+
+    async def hook(self, hook_id: str) -> Json:
+        """A webhook: its `document`, and the `path` that its sender sends to."""
+        return await self._json("GET", path_of("hooks", hook_id))
+
+    async def put_hook(self, hook_id: str, document: Mapping[str, Any]) -> Json:
+        """Store a webhook, also in place of an earlier one; `created` says if it is new."""
+        return await self._json("PUT", path_of("hooks", hook_id), body=dict(document))
+
+    async def delete_hook(self, hook_id: str) -> None:
+        """Delete a webhook with its deliveries."""
+        await self._transport.call("DELETE", path_of("hooks", hook_id))
+
+    def deliveries(self, hook_id: str, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """The deliveries of a webhook, the newest first; the last 200 are stored."""
+        return self._pages(path_of("hooks", hook_id, "deliveries"), [], limit)
+
+    async def redeliver(self, hook_id: str, delivery_id: int) -> Json:
+        """Handle the request of a delivery again, also if it was handled before."""
+        path = path_of("hooks", hook_id, "deliveries", str(delivery_id), "redeliver")
+        return await self._json("POST", path)
+
+    async def test_hook(
+        self,
+        hook_id: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Json:
+        """What a webhook would do with a request; nothing is done, nor a signature checked."""
+        request: Json = {"body": body, "headers": dict(headers or {}), "query": dict(query or {})}
+        return await self._json("POST", path_of("hooks", hook_id, "test"), body=request)
 
     def approvals(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
         """Open approvals; `may_decide` says which of them your key may decide."""

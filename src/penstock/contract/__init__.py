@@ -30,10 +30,12 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 - `signals`: signals are numbered, and kept until they are delivered.
 - `waits`: the list of nodes that wait for somebody.
 - `posts`: signals to whoever waits for a correlation.
+- `hooks`: hooks, their newest deliveries, and messages that are handled once.
 - `idempotency`: the same request twice is one execution.
 - `definitions`: versions by content, and aliases.
 - `search`: every filter, alone and with others, page by page.
 - `counts`: counts say the same as a search.
+- `schedules`: one write is one step, and of two who write one is refused.
 - `dead_letters`: dead letters, closed once.
 - `keys_and_audit`: API keys and the audit log.
 - `feed`: history and commit feed: every line once, in order.
@@ -76,6 +78,7 @@ TOPICS = (
     "fleet",
     "forgetting",
     "handlers",
+    "hooks",
     "idempotency",
     "inbox",
     "keys_and_audit",
@@ -83,6 +86,7 @@ TOPICS = (
     "live_logs",
     "posts",
     "priority",
+    "schedules",
     "search",
     "signals",
     "task_queue",

@@ -26,6 +26,8 @@
 - `llm_messages`: messages and tools of `llm_service`: what is wrong with them.
 - `moments`: times in a document, as text or as a number.
 - `waits`: what the configs of nodes that wait mean.
+- `signatures`: signatures of webhooks, and who made them.
+- `hooks`: what a webhook starts or signals, and how that is made of its request.
 - `config`: a node's config: what is fixed, what are references, where secrets go.
 - `schema`: JSON Schema for inputs and replies.
 - `schema_cost`: how much work a schema can make.

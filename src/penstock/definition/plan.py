@@ -231,6 +231,7 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     if not allow_unknown_handlers:
         check_handlers(definition.nodes, defaults, problems)
     if not stored:
+        _check_no_schedules(definition, problems)
         _check_schema(definition, problems)
         _check_configs(definition, problems, config_rules or ConfigRules())
 
@@ -238,6 +239,17 @@ def compile_document(  # noqa: PLR0913 -- the options of a submission
     if problems.errors or plan is None:
         raise InvalidWorkflow(problems.errors)
     return Compiled(definition, plan, problems.warnings)
+
+
+def _check_no_schedules(definition: Definition, problems: Problems) -> None:
+    for name in ("schedules", "schedule"):
+        if name in definition.document:
+            problems.error(
+                "schedules_in_document",
+                name,
+                f'"{name}" isn\'t a part of a workflow: a version never changes, a schedule does;'
+                " store it beside the workflow, with `penstock schedules put`",
+            )
 
 
 def _check_schema(definition: Definition, problems: Problems) -> None:

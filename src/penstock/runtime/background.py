@@ -18,7 +18,13 @@ from typing import Any, NamedTuple
 from penstock.config import Settings
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.runtime.memory import run_trimming
-from penstock.runtime.retention import run_audit_retention, run_retention
+from penstock.runtime.retention import (
+    run_audit_retention,
+    run_hook_retention,
+    run_retention,
+    run_slot_retention,
+)
+from penstock.service.scheduler import Scheduler
 from penstock.stores.base import Stores
 from penstock.stores.plan_cache import PlanCache
 
@@ -35,11 +41,15 @@ TRIMMING = BackgroundService("memory trimming", run_trimming)
 
 
 def orchestrator_services(
-    stores: Stores, orchestrator: Orchestrator, plans: PlanCache, settings: Settings
+    stores: Stores,
+    orchestrator: Orchestrator,
+    scheduler: Scheduler,
+    plans: PlanCache,
+    settings: Settings,
 ) -> list[BackgroundService]:
     return [
         BackgroundService("plan learning", plans.run_learning),
-        _retention(stores, orchestrator, settings),
+        *_owner_services(stores, orchestrator, scheduler, settings),
         TRIMMING,
     ]
 
@@ -61,16 +71,28 @@ def web_app_services(stores: Stores, settings: Settings) -> list[BackgroundServi
         stores.hot.now,
         each_seconds=settings.retention_check_seconds,
     )
-    return [BackgroundService("audit retention", audit_retention)]
+    hook_retention = partial(
+        run_hook_retention,
+        stores.cold.hooks,
+        stores.hot.now,
+        each_seconds=settings.retention_check_seconds,
+    )
+    return [
+        BackgroundService("audit retention", audit_retention),
+        BackgroundService("hook retention", hook_retention),
+    ]
 
 
 def engine_services(
-    stores: Stores, orchestrator: Orchestrator, settings: Settings
+    stores: Stores, orchestrator: Orchestrator, scheduler: Scheduler, settings: Settings
 ) -> list[BackgroundService]:
-    return [_retention(stores, orchestrator, settings)]
+    return _owner_services(stores, orchestrator, scheduler, settings)
 
 
-def _retention(stores: Stores, orchestrator: Orchestrator, settings: Settings) -> BackgroundService:
+def _owner_services(
+    stores: Stores, orchestrator: Orchestrator, scheduler: Scheduler, settings: Settings
+) -> list[BackgroundService]:
+    """What the owner of partitions does for the whole store."""
     retention = partial(
         run_retention,
         stores,
@@ -78,7 +100,17 @@ def _retention(stores: Stores, orchestrator: Orchestrator, settings: Settings) -
         lambda: 0 in orchestrator.owned,
         each_seconds=settings.retention_check_seconds,
     )
-    return BackgroundService("retention", retention)
+    slot_retention = partial(
+        run_slot_retention,
+        stores,
+        lambda: 0 in orchestrator.owned,
+        each_seconds=settings.retention_check_seconds,
+    )
+    return [
+        BackgroundService("retention", retention),
+        BackgroundService("slot retention", slot_retention),
+        BackgroundService("scheduler", scheduler.run),
+    ]
 
 
 @asynccontextmanager

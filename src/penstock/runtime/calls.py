@@ -28,13 +28,16 @@ from penstock.service.health import health_report
 from penstock.service.item_events import Selection
 from penstock.service.signals import TTL_SECONDS
 from penstock.stores.records import AuditSearch, DeadLetterSearch, Search
+from penstock.views import schedules as schedule_views
 from penstock.views import workflows as workflow_views
 from penstock.views.access import audit_view
 from penstock.views.approvals import ApprovalItem
 from penstock.views.dead_letters import dead_letter_view, failure_view
 from penstock.views.executions import history_view, listed_view, live_event, live_items
+from penstock.views.hooks import delivery_view, hook_view, stored_hook_view
 from penstock.views.retries import RetriedItems
 from penstock.views.signals import WaitItem
+from penstock.views.starts import started_view
 from penstock.views.times import parse_moment
 from penstock.views.values import plain_json
 
@@ -195,6 +198,78 @@ class EngineCalls(OpenState):
         """Remove an alias; its versions stay."""
         await self.service.workflows.remove_alias(name, alias)
 
+    @while_open
+    @counted
+    async def put_schedule(self, name: str, document: Mapping[str, Any]) -> Json:
+        """Store a schedule; returns it as `schedule`, and `created` if it is new."""
+        put = await self.service.schedules.put(name, document)
+        view = schedule_views.schedule_view(put.schedule)
+        return _json(schedule_views.PutScheduleView(created=put.created, schedule=view))
+
+    @items_while_open
+    async def schedules(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Schedules, by name."""
+        after: str | None = None
+        for size in _page_sizes(limit):
+            rows = await self.service.schedules.page(after, size)
+            for row in rows:
+                yield plain_json(schedule_views.schedule_view(row))
+            if len(rows) < size:
+                return
+            after = rows[-1].name
+
+    @while_open
+    async def schedule(self, name: str) -> Json:
+        """A schedule, with its `next` slot."""
+        return _json(schedule_views.schedule_view(await self.service.schedules.get(name)))
+
+    @while_open
+    @counted
+    async def delete_schedule(self, name: str) -> None:
+        """Delete a schedule; executions that it has started go on."""
+        await self.service.schedules.delete(name)
+
+    @while_open
+    @counted
+    async def pause_schedule(self, name: str, reason: str | None = None) -> Json:
+        """Start no more slots of a schedule."""
+        schedule = await self.service.schedules.pause(name, reason)
+        return _json(schedule_views.schedule_view(schedule))
+
+    @while_open
+    @counted
+    async def resume_schedule(self, name: str) -> Json:
+        """Start slots again; what was missed is caught up as the schedule says."""
+        return _json(schedule_views.schedule_view(await self.service.schedules.resume(name)))
+
+    @while_open
+    @counted
+    async def trigger_schedule(self, name: str) -> Json:
+        """Start an execution now, as a slot would; returns its `execution_id`."""
+        return _json(started_view(await self.service.schedules.trigger(name)))
+
+    @items_while_open
+    async def slots(
+        self, name: str, *, outcome: str | None = None, limit: int | None = None
+    ) -> AsyncGenerator[Json, None]:
+        """What has become of a schedule's slots, the newest first."""
+        before: str | None = None
+        for size in _page_sizes(limit):
+            rows = await self.service.schedules.slots(
+                name, outcome=outcome, before=before, limit=size
+            )
+            for row in rows:
+                yield plain_json(schedule_views.slot_item(row))
+            if len(rows) < size:
+                return
+            before = rows[-1].slot
+
+    @while_open
+    async def next_slots(self, name: str, count: int = 10) -> list[Json]:
+        """When a schedule starts next; `note` is about changes of the clock."""
+        slots = await self.service.schedules.next(name, count)
+        return [_json(view) for view in schedule_views.upcoming_views(slots)]
+
     @items_while_open
     async def dead_letters(  # noqa: PLR0913 -- each is a filter
         self,
@@ -349,6 +424,64 @@ class EngineCalls(OpenState):
         async with aclosing(_numbered_pages(read, limit)) as items:
             async for item in items:
                 yield plain_json(item)
+
+    @items_while_open
+    async def hooks(self, *, limit: int | None = None) -> AsyncGenerator[Json, None]:
+        """Webhooks, by id. Requests to them come to a server, not to an engine."""
+        rows = await self.service.hooks.rows()
+        for row in rows[:limit]:
+            yield plain_json(hook_view(row))
+
+    @while_open
+    async def hook(self, hook_id: str) -> Json:
+        """A webhook: its `document`, and the `path` that its sender sends to."""
+        return _json(hook_view(await self.service.hooks.row(hook_id)))
+
+    @while_open
+    @counted
+    async def put_hook(self, hook_id: str, document: Mapping[str, Any]) -> Json:
+        """Store a webhook, also in place of an earlier one; `created` says if it is new."""
+        row, created = await self.service.hooks.put(document, hook_id)
+        return _json(stored_hook_view(row, created=created))
+
+    @while_open
+    @counted
+    async def delete_hook(self, hook_id: str) -> None:
+        """Delete a webhook with its deliveries."""
+        await self.service.hooks.delete(hook_id)
+
+    @items_while_open
+    async def deliveries(
+        self, hook_id: str, *, limit: int | None = None
+    ) -> AsyncGenerator[Json, None]:
+        """The deliveries of a webhook, the newest first; the last 200 are stored."""
+        before: int | None = None
+        for size in _page_sizes(limit):
+            rows = await self.service.hooks.deliveries(hook_id, before, size)
+            for row in rows:
+                yield plain_json(delivery_view(row))
+            if len(rows) < size:
+                return
+            before = rows[-1].id
+
+    @while_open
+    @counted
+    async def redeliver(self, hook_id: str, delivery_id: int) -> Json:
+        """Handle the request of a delivery again, also if it was handled before."""
+        handling = await self.service.hooks.redeliver(hook_id, delivery_id)
+        return _json(handling.answer)
+
+    @while_open
+    async def test_hook(
+        self,
+        hook_id: str,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        query: Mapping[str, str] | None = None,
+    ) -> Json:
+        """What a webhook would do with a request; nothing is done, nor a signature checked."""
+        return _json(await self.service.hooks.try_out(hook_id, body, headers or {}, query or {}))
 
     @while_open
     async def workers(self) -> list[Json]:

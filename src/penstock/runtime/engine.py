@@ -26,6 +26,7 @@ from penstock.sandbox import Sandbox, sandbox_of
 from penstock.service import Service
 from penstock.service.executions import outputs_of_plan
 from penstock.service.fleet import EmbeddedFleet, Fleet, ScaledFleet
+from penstock.service.scheduler import Scheduler
 from penstock.service.submissions import StartRequest, Submitted
 from penstock.stores.base import Stores
 from penstock.stores.commit_plan import CommitPlan
@@ -114,7 +115,9 @@ class Engine(EngineCalls):
             undo.push_async_callback(self.stores.close)
             await self._start_parts()
             undo.push_async_callback(self._stop_parts)
-            services = engine_services(self.stores, self.orchestrator, self.settings)
+            services = engine_services(
+                self.stores, self.orchestrator, self.scheduler, self.settings
+            )
             await undo.enter_async_context(run_all(services))
             self._closing = undo.pop_all()
         self.is_open = True
@@ -146,6 +149,7 @@ class Engine(EngineCalls):
             config_checks=self.registry.config_checks,
             sandbox=self._given_sandbox,
             timing=timing.service,
+            metrics=self.metrics,
         )
         self.worker = Worker(
             self.stores.queue,
@@ -168,6 +172,11 @@ class Engine(EngineCalls):
             outcome_log=self._outcome_log,
             timing=timing.orchestrator,
         )
+
+        self.scheduler = Scheduler(
+            self.stores, self.service.firing, lambda: self.orchestrator.owned
+        )
+        self.service.schedules.on_change = self.scheduler.look_again
 
         self.fleet: Fleet = EmbeddedFleet(self.stores, self.worker, self.orchestrator)
         if self.stores.topology.is_shared and self.stores.fleet is not None:

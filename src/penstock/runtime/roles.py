@@ -18,6 +18,8 @@ from penstock.runtime.background import orchestrator_services, run_all, worker_s
 from penstock.runtime.health import Health
 from penstock.runtime.opening import handlers_of, open_scaled, registry_of
 from penstock.sandbox import sandbox_of
+from penstock.service import Service
+from penstock.service.scheduler import Scheduler
 from penstock.stores.handlers import register_handlers
 from penstock.stores.plan_cache import LEARN_SECONDS, PlanCache
 from penstock.telemetry.metrics import Metrics
@@ -74,11 +76,23 @@ async def run_orchestrator(  # noqa: PLR0913 -- what it is made of
             timing=timing,
         )
 
+        service = Service(
+            stores,
+            plans,
+            settings,
+            handlers_of(settings, registry),
+            stores.commit_feed,
+            sandbox=sandbox,
+            metrics=metrics,
+        )
+        stack.push_async_callback(service.close)
+        scheduler = Scheduler(stores, service.firing, lambda: orchestrator.owned)
+
         if health is not None:
             await stack.enter_async_context(Health(*health, stores.hot.check_open, metrics))
         orchestrator.start()
         stack.push_async_callback(orchestrator.stop)
-        services = orchestrator_services(stores, orchestrator, plans, settings)
+        services = orchestrator_services(stores, orchestrator, scheduler, plans, settings)
         await stack.enter_async_context(run_all(services))
 
         on_ready(orchestrator.name)

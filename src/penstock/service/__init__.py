@@ -11,7 +11,11 @@
 - `waiting`: tasks that wait because nobody takes them, and why.
 - `failures`: which nodes failed, and why.
 - `value_search`: executions with a text in their input or in an output.
+- `schedules`: schedules, as users change them.
+- `firing`: what is due of a schedule is decided and written, and executions begin.
+- `scheduler`: fires schedules in time.
 - `signals`: sending signals to executions.
+- `hooks`: webhooks: their requests are verified, and start or signal something.
 - `approvals`: open approvals, and decisions.
 - `approval_links`: links with which somebody without an API key decides.
 - `why`: why a node isn't running now.
@@ -41,7 +45,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from penstock.config import Settings
+from penstock.config import Settings, is_loopback
 from penstock.definition.handler_configs import ConfigCheck
 from penstock.definition.model import HandlerDefaults
 from penstock.orchestrator.owner import Ended
@@ -53,12 +57,15 @@ from penstock.service.dead_letters import DeadLetters
 from penstock.service.execution_logs import ExecutionLogs
 from penstock.service.executions import Executions
 from penstock.service.failures import Failures
+from penstock.service.firing import Firing
+from penstock.service.hooks import Hooks
 from penstock.service.item_events import ItemEvents
 from penstock.service.items import Items
 from penstock.service.keys import Keys
 from penstock.service.live_events import LiveEvents
 from penstock.service.nodes import Nodes
 from penstock.service.retries import Retries
+from penstock.service.schedules import Schedules
 from penstock.service.signals import Signals
 from penstock.service.statistics import Statistics
 from penstock.service.submissions import Submissions
@@ -70,6 +77,8 @@ from penstock.stores.base import CommitFeed, Stores
 from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.records import FeedEntry
+from penstock.telemetry.metrics import Metrics
+from penstock.worker.secrets import Secrets
 
 
 class Service:
@@ -86,6 +95,7 @@ class Service:
         config_checks: Callable[[], Mapping[str, ConfigCheck]] = dict,
         sandbox: Sandbox | None = None,
         timing: ServiceTiming | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         """Without a `commit_feed`, the orchestrator of this process calls `on_commit`.
 
@@ -117,8 +127,20 @@ class Service:
         self.submissions = Submissions(
             stores, self.workflows, self.backlog, self.sandbox, sees_all_ends=commit_feed is None
         )
+        self.firing = Firing(stores, self.submissions, metrics)
+        self.schedules = Schedules(stores, self.workflows, self.submissions, self.firing)
         self.executions = Executions(stores, plans, subscribed, timing)
         self.signals = Signals(stores, self.executions)
+        self.hooks = Hooks(
+            stores,
+            self.submissions,
+            self.signals,
+            self.executions,
+            self.workflows,
+            self.sandbox,
+            secret=Secrets(settings).get,
+            is_local=is_loopback(settings.host),
+        )
         self.approvals = Approvals(stores, self.executions, self.signals, settings.notify_secret)
         self.execution_logs = ExecutionLogs(self.executions)
         self.nodes = Nodes(stores, self.executions)

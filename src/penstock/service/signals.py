@@ -116,6 +116,24 @@ class Signals:
         now = self._stores.hot.now()
         encoded = encoded_payload(payload)
         post = Post(name, correlation, encoded, sender, now, now + ttl_seconds, to_all)
+        return await self._put(post)
+
+    async def offer(
+        self, name: str, correlation: str, payload: Any, sender: str = ""
+    ) -> PostedSignal:
+        """Send a signal to the first who waits for its name and correlation now, if anybody does.
+
+        As `post`, but it isn't kept for nodes that begin to wait later. Raises `InvalidInput`.
+        """
+        self._stores.hot.check_open()
+        _check_names(name, correlation)
+        now = self._stores.hot.now()
+        # expired from the beginning
+        post = Post(name, correlation, encoded_payload(payload), sender, now, 0.0)
+        posted = await self._put(post)
+        return PostedSignal(delivered=posted.delivered, is_kept=False)
+
+    async def _put(self, post: Post) -> PostedSignal:
         signals, is_kept = await self._stores.cold.posts.put(post)
         sent: list[SentSignal] = []
         for signal in signals:

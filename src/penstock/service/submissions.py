@@ -185,10 +185,13 @@ class Submissions:
             await self.record_intents(intents[first : first + STARTS_MAX])
         return records
 
-    async def prepare(self, start_request: StartRequest) -> Intent:
-        """The intent of a start request, not recorded yet. A new document is stored here."""
+    async def prepare(self, start_request: StartRequest, execution_id: str | None = None) -> Intent:
+        """The intent of a start request, not recorded yet. A new document is stored here.
+
+        Without an `execution_id` it gets a new one.
+        """
         self._stores.hot.check_open()
-        execution_id = new_execution_id()
+        execution_id = execution_id or new_execution_id()
         workflow = start_request.workflow
         if isinstance(workflow, Plan):
             plan = workflow
@@ -288,7 +291,7 @@ class Submissions:
         self._stores.hot.check_open()
         await self.backlog.enter(workflow)
         await self._stores.cold.executions.trigger(execution_id, data, overrides)
-        await self._append_started([execution_id])
+        await self.append_started([execution_id])
 
     def record_soon(self, intent: Intent, line: AuditLine | None = None) -> asyncio.Future[str]:
         """Record an intent, in one transaction with others that come at about the same time."""
@@ -362,10 +365,11 @@ class Submissions:
             is_new = execution_id == intent.record.execution_id
             if is_new and not intent.waits:
                 started.append(execution_id)
-        await self._append_started(started)
+        await self.append_started(started)
         return ids
 
-    async def _append_started(self, execution_ids: list[str]) -> None:
+    async def append_started(self, execution_ids: list[str]) -> None:
+        """Have the engine begin executions whose intents have been recorded."""
         if self._sees_all_ends:
             self.unfinished.update(execution_ids)
         if not execution_ids:

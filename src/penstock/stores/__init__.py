@@ -13,7 +13,9 @@ The protocols, and what all stores share:
 - `records`: what cold stores keep beside executions, and how they are searched.
 - `matching`: what the filters of a search mean.
 - `idempotency`: idempotency keys.
+- `hooks`: hooks, what was delivered to them, and which messages they have had.
 - `posts`: signals to whoever waits for a correlation.
+- `schedules`: schedules and their slots, as every store keeps them.
 - `waits`: nodes that wait for somebody, over all executions.
 - `signals`: signals on their way into a store.
 - `handlers`: what handlers ask for, as stores keep it.

@@ -9,6 +9,7 @@ from penstock.definition.model import HandlerDefaults
 from penstock.engine.commands import Transition
 from penstock.engine.events import SignalReceived
 from penstock.stores.base import ControlRequest, Intent, Stored, WorkflowVersion
+from penstock.stores.hooks import Delivery, Handled, HookRow, MessageClaim
 from penstock.stores.idempotency import KeyUse
 from penstock.stores.posts import Delivered, Post
 from penstock.stores.records import (
@@ -27,6 +28,7 @@ from penstock.stores.records import (
     Window,
     WorkflowRow,
 )
+from penstock.stores.schedules import Schedule, SlotRow, SlotSearch, SlotWrite
 from penstock.stores.signals import Judge, NewSignal, StoredSignal
 from penstock.stores.waits import WaitRow, WaitSearch
 
@@ -222,6 +224,84 @@ class Waits(Protocol):
         """
 
 
+class Schedules(Protocol):
+    """Schedules and their slots. They are nowhere else: the hot store can lose nothing of them."""
+
+    async def write(self, schedule: Schedule, slots: Sequence[SlotWrite] = ()) -> list[str] | None:
+        """Write a schedule, rows of its slots and the intents of their executions, in one step.
+
+        Compare and set: None, and nothing is written, unless the stored schedule has this id and
+        this `revision` (0: no schedule has the name). Otherwise `revision` is one more then.
+
+        Of a slot that has a row already, nothing is written, unless it was `queued`. Returns the
+        names of the slots that were written; whoever called then appends their starts.
+        """
+
+    async def get(self, name: str) -> Schedule | None: ...
+
+    async def page(self, after: str | None = None, limit: int = 50) -> list[Schedule]:
+        """Schedules by name, from the one behind `after`."""
+
+    async def of_partition(self, partition: int) -> list[Schedule]:
+        """Schedules that the owner of a partition looks after, in any order."""
+
+    async def delete(self, name: str) -> bool:
+        """Delete a schedule and the rows of its slots; what it has started goes on."""
+
+    async def slots(self, search: SlotSearch) -> list[SlotRow]: ...
+
+    async def forget_slots(self, before: float, limit: int = 1000) -> int:
+        """Delete rows of slots that were recorded before this time, at most so many.
+
+        Answers how many there were.
+        """
+
+
+class Hooks(Protocol):
+    """Hooks, what was delivered to them, and which messages they have had."""
+
+    async def put(self, hook: HookRow) -> bool:
+        """Store a hook, also in place of the one with the same id, whose `created_at` stays.
+
+        True if there was none.
+        """
+
+    async def get(self, hook_id: str) -> HookRow | None: ...
+
+    async def hooks(self) -> list[HookRow]:
+        """All hooks, by id."""
+
+    async def delete(self, hook_id: str) -> bool:
+        """Delete a hook with its deliveries and messages. False if there is none."""
+
+    async def claim(self, hook_id: str, message: bytes, now: float) -> MessageClaim:
+        """Claim a message: of many who try it, one gets it.
+
+        An answer is known for `MESSAGE_SECONDS` after the claim. A claim without an answer ends
+        after `CLAIM_SECONDS`.
+        """
+
+    async def release(self, hook_id: str, message: bytes, claimed_at: float) -> None:
+        """Give a claim back that was made at this time and has no answer."""
+
+    async def record(self, delivery: Delivery, handled: Handled | None = None) -> int | None:
+        """Store a delivery, and in the same step the answer of its message.
+
+        Answers its number; None if the hook was deleted. Only the newest `DELIVERIES_MAX` of each
+        hook stay.
+        """
+
+    async def deliveries(
+        self, hook_id: str, now: float, before: int | None = None, limit: int = 50
+    ) -> list[Delivery]:
+        """Deliveries of a hook, the newest first; without requests that are too old."""
+
+    async def delivery(self, hook_id: str, delivery_id: int, now: float) -> Delivery | None: ...
+
+    async def forget(self, now: float) -> int:
+        """Delete requests and messages that are too old. Answers how many there were."""
+
+
 class DeadLetters(Protocol):
     async def dead_letters(self, search: DeadLetterSearch) -> list[DeadLetterRow]:
         """Dead letters; with `closed`, those that are closed as well."""
@@ -305,6 +385,10 @@ class ColdStore(Protocol):
     def waits(self) -> Waits: ...
     @property
     def posts(self) -> Posts: ...
+    @property
+    def schedules(self) -> Schedules: ...
+    @property
+    def hooks(self) -> Hooks: ...
     @property
     def dead_letters(self) -> DeadLetters: ...
     @property

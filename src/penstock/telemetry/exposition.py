@@ -96,6 +96,9 @@ class Exposition(Collector):
             ("handler",),
             _single(metrics.dead_letters),
         )
+        yield _counter(
+            "slots", "Slots of schedules that were due", ("outcome",), _single(metrics.slots)
+        )
         yield _total("tasks_lost", "Tasks taken back from dead workers", metrics.tasks_lost)
         yield _total(
             "loop_blocked",

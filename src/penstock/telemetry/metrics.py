@@ -101,6 +101,8 @@ class Metrics:
         """By handler, by outcome."""
         self.retries: Counter[str] = Counter()
         self.dead_letters: Counter[str] = Counter()
+        self.slots: Counter[str] = Counter()
+        """Slots of schedules, by outcome."""
         self.tasks_lost = 0
         self.loop_blocked = 0
         self.recovered = 0

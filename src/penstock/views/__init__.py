@@ -15,6 +15,8 @@ is always sent, but an older server may not have it. Times are text (`time_text`
 - `tokens`: the tokens of language models that an execution has used.
 - `graphs`: a workflow or an execution as nodes and edges.
 - `errors`: errors, and the failed attempts that they come from.
+- `schedules`: schedules, their slots, and when they start next.
+- `hooks`: hooks and their deliveries.
 - `signals`: signals, and what became of them.
 - `approvals`: open approvals, and decisions.
 - `approval_links`: the tokens of links that decide an approval.

@@ -10,6 +10,8 @@ Everything is kept encoded, so that nothing a caller changes afterwards can leak
 - `counts`: its counts.
 - `signals`: signals to executions.
 - `posts`: signals to whoever waits for a correlation.
+- `schedules`: schedules and their slots.
+- `hooks`: hooks, what was delivered to them, and which messages they have had.
 - `api_keys`: its API keys.
 - `audit_log`: its audit log.
 """

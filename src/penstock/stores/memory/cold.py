@@ -29,7 +29,9 @@ from penstock.stores.memory.api_keys import MemoryApiKeys
 from penstock.stores.memory.audit_log import MemoryAuditLog
 from penstock.stores.memory.counts import MemoryCounts
 from penstock.stores.memory.definitions import MemoryDefinitions
+from penstock.stores.memory.hooks import MemoryHooks
 from penstock.stores.memory.posts import MemoryPosts
+from penstock.stores.memory.schedules import MemorySchedules
 from penstock.stores.memory.signals import MemorySignals
 from penstock.stores.partial import fold_since, history_of
 from penstock.stores.records import (
@@ -352,6 +354,8 @@ class MemoryColdStore:
         self.signals = self.executions.signals
         self.waits = MemoryWaits(hot)
         self.posts = MemoryPosts(self.signals, self.waits.open, self.waits.close)
+        self.schedules = MemorySchedules(self.executions, hot.partitions)
+        self.hooks = MemoryHooks()
         self.dead_letters = MemoryDeadLetters(hot)
         self.counts = MemoryCounts(self.executions, self.dead_letters)
         self.api_keys = MemoryApiKeys()

@@ -22,6 +22,8 @@ which refuses `\u0000`), and the rest goes through `texts.escaped`.
 - `signals`: signals to executions.
 - `waits`: nodes that wait for somebody.
 - `posts`: signals to whoever waits for a correlation.
+- `schedules`: schedules and their slots.
+- `hooks`: hooks, what was delivered to them, and which messages they have had.
 - `dead_letters`: dead letters.
 - `api_keys`: API keys.
 - `audit_log`: the audit log.

@@ -13,7 +13,9 @@ from penstock.stores.postgres.database import Database, DatabaseTiming
 from penstock.stores.postgres.dead_letters import PostgresDeadLetters
 from penstock.stores.postgres.definitions import PostgresDefinitions
 from penstock.stores.postgres.executions import PostgresExecutions
+from penstock.stores.postgres.hooks import PostgresHooks
 from penstock.stores.postgres.posts import PostgresPosts
+from penstock.stores.postgres.schedules import PostgresSchedules
 from penstock.stores.postgres.schema import MIGRATE, VERSION_TABLE, check_schema
 from penstock.stores.postgres.signals import PostgresSignals
 from penstock.stores.postgres.waits import PostgresWaits
@@ -44,6 +46,8 @@ class PostgresColdStore:
         self.signals = PostgresSignals(database)
         self.waits = PostgresWaits(database)
         self.posts = PostgresPosts(database)
+        self.schedules = PostgresSchedules(database, lambda: self.partitions)
+        self.hooks = PostgresHooks(database)
         self.dead_letters = PostgresDeadLetters(database)
         self.counts = PostgresCounts(database)
         self.api_keys = PostgresApiKeys(database)

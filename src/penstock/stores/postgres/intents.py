@@ -84,6 +84,18 @@ async def record_intents(
     return ids
 
 
+async def record_new_intents(
+    connection: Connection, partitions: int, intents: Sequence[Intent]
+) -> None:
+    """Write new executions without idempotency keys, in a transaction of the caller's."""
+    rows: list[Row] = []
+    for intent in intents:
+        partition = partition_of(intent.record.execution_id, partitions)
+        rows.append(_intent_row(intent, partition))
+    await copy_in(connection, "executions", COLUMNS, TYPES, rows)
+    await _write_labels_and_uses(connection, intents)
+
+
 async def record_intents_again(
     connection: Connection, partition: int, intents: Sequence[Intent]
 ) -> None:

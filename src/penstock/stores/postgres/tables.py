@@ -186,6 +186,58 @@ Table(
     Index("posts_by_expiry", "expires_at"),
 )
 Table(
+    "schedules",
+    metadata,
+    _key("id", Text),
+    _must("partition", Integer),
+    _must("revision", Integer),
+    _must("name", Text),
+    _must("schedule", LargeBinary),
+    Index("schedule_names", "name", unique=True),
+    Index("schedules_of_partition", "partition"),
+)
+Table(
+    "slots",
+    metadata,
+    _must("at", Double),
+    _must("recorded_at", Double),
+    _key("schedule_id", Text),
+    _key("slot", Text),
+    _must("outcome", Text),
+    _may("reason", Text),
+    _may("execution_id", Text),
+    Index("slots_by_time", "schedule_id", "at", "slot"),
+    Index("slots_by_record", "recorded_at"),
+)
+Table(
+    "hooks",
+    metadata,
+    _key("id", Text),
+    _must("created_at", Double),
+    _must("updated_at", Double),
+    _must("document", LargeBinary),
+)
+Table(
+    "deliveries",
+    metadata,
+    _number("id"),
+    _must("at", Double),
+    _must("hook_id", Text),
+    _may("request", LargeBinary),
+    _must("delivery", LargeBinary),
+    Index("deliveries_of", "hook_id", "id"),
+    Index("deliveries_with_request", "at", postgresql_where=text("request IS NOT NULL")),
+)
+Table(
+    "hook_messages",
+    metadata,
+    _must("claimed_at", Double),
+    _key("hook_id", Text),
+    _key("message", LargeBinary),
+    _may("answer", LargeBinary),
+    Index("hook_messages_by_time", "claimed_at"),
+)
+Table(
     "dead_letters",
     metadata,
     _number("id"),

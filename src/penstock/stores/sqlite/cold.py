@@ -12,10 +12,12 @@ from penstock.stores.sqlite.dead_letters import SqliteDeadLetters
 from penstock.stores.sqlite.definitions import SqliteDefinitions
 from penstock.stores.sqlite.executions import SqliteExecutions
 from penstock.stores.sqlite.forgetting import SqliteRetention
+from penstock.stores.sqlite.hooks import SqliteHooks
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.posts import SqlitePosts
 from penstock.stores.sqlite.reader import Reader
+from penstock.stores.sqlite.schedules import SqliteSchedules
 from penstock.stores.sqlite.signals import SqliteSignals
 from penstock.stores.sqlite.waits import SqliteWaits
 from penstock.stores.sqlite.writer import Writer
@@ -32,6 +34,8 @@ class SqliteColdStore:
         self.signals = SqliteSignals(writer, reader)
         self.waits = SqliteWaits(reader)
         self.posts = SqlitePosts(writer)
+        self.schedules = SqliteSchedules(writer, reader, self.executions)
+        self.hooks = SqliteHooks(writer, reader)
         self.dead_letters = SqliteDeadLetters(writer, reader, searcher)
         self.counts = SqliteCounts(searcher)
         self.api_keys = SqliteApiKeys(writer, reader)

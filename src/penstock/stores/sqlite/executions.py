@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -59,18 +59,35 @@ class SqliteExecutions:
     async def record_intents(
         self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        rows = [self._intent_row(intent) for intent in intents]
+        return await self.record_together(intents, lambda _: list(intents), audit)
+
+    async def record_together(
+        self,
+        intents: Sequence[Intent],
+        choose: Callable[[sqlite3.Connection], list[Intent]],
+        audit: Mapping[str, AuditLine] = NO_LINES,
+    ) -> list[str]:
+        """Record those of the intents that `choose` returns, in the transaction that it writes in.
+
+        Returns their ids.
+        """
+        all_rows = {id(intent): self._intent_row(intent) for intent in intents}
         lead = self._numbers.new_lead()
-        ids: list[str] = await self._writer.submit(
-            lambda connection: record_intents(connection, intents, rows, lead, audit)
-        )
+
+        def write(connection: sqlite3.Connection) -> tuple[list[Intent], list[str]]:
+            chosen = choose(connection)
+            rows = [all_rows[id(intent)] for intent in chosen]
+            return chosen, record_intents(connection, chosen, rows, lead, audit)
+
+        chosen, ids = await self._writer.submit(write)
         if lead is not None:
             self._numbers.lead_written(lead)
-        for execution_id, row, intent in zip(ids, rows, intents, strict=True):
+        for execution_id, intent in zip(ids, chosen, strict=True):
+            row = all_rows[id(intent)]
             if execution_id == row[1] and not intent.waits:
                 n, _, _, _, _, _, _, retry_of, _, record, rest = row
                 self._hot.note_recorded(execution_id, n, (record, rest, retry_of))
-        return ids
+        return list(ids)
 
     async def key_use(self, scope: str, key: str) -> KeyUse | None:
         self._writer.check_open()  # the caller relies on the execution that it gets

@@ -17,11 +17,11 @@ from pathlib import Path
 from penstock.errors import SchemaMismatch, StoreError, StoreUnavailable
 from penstock.stores.sqlite.writer import LOG_PAGES, UNAVAILABLE, connect
 
-SCHEMA_VERSION = "6"
+SCHEMA_VERSION = "7"
 FOLDER = Path(__file__).parent
 UPDATES = {
     version: (FOLDER / "upgrades" / f"from_{version}.sql").read_text("utf-8")
-    for version in ("3", "4", "5")
+    for version in ("3", "4", "5", "6")
 }
 """Statements that upgrade a file to the next schema, by the schema that it has."""
 LOG_BYTES = (LOG_PAGES + 100) * 4120

@@ -20,6 +20,13 @@
 -- signals     messages to executions, numbered per execution; `payload` JSON.
 -- waits       nodes that wait for somebody, over all executions; `wait` is a stores.waits.OpenWait (msgpack).
 -- posts       signals to whoever waits for a correlation, until they expire; `post` is a stores.posts.Post (msgpack).
+-- schedules   `schedule` is a stores.schedules.Schedule (msgpack); a write with another `revision` is refused.
+-- slots       what has become of the slots of schedules; `at` is the moment of the slot.
+-- hooks       addresses that others send requests to; `document` JSON, which names secrets and holds none.
+-- deliveries  the newest of each hook; `request` is what is needed to deliver it again (msgpack), null once it is too
+--             old. `delivery` is a stores.hooks.Delivery (msgpack).
+-- hook_messages  messages that a hook has had; `message` is a digest of the sender's name for it. `answer` is null while
+--             the one who claimed it is at work.
 -- dead_letters  `dead_letter` is a DeadLetter (msgpack), `category` that of the last attempt's error, `closed` null or how
 --             it was closed.
 -- workflows   every version. A deleted one stays: executions are pinned to it. A document that was started inline is
@@ -85,6 +92,32 @@ CREATE TABLE IF NOT EXISTS posts (
 );
 CREATE INDEX IF NOT EXISTS posts_by_correlation ON posts (correlation);
 CREATE INDEX IF NOT EXISTS posts_by_expiry ON posts (expires_at);
+
+CREATE TABLE IF NOT EXISTS schedules (
+  id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, revision INTEGER NOT NULL, schedule BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS slots (
+  schedule_id TEXT NOT NULL, slot TEXT NOT NULL, at REAL NOT NULL, recorded_at REAL NOT NULL, outcome TEXT NOT NULL,
+  reason TEXT, execution_id TEXT, PRIMARY KEY (schedule_id, slot)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS slots_by_time ON slots (schedule_id, at, slot);
+CREATE INDEX IF NOT EXISTS slots_by_record ON slots (recorded_at);
+
+CREATE TABLE IF NOT EXISTS hooks (
+  id TEXT PRIMARY KEY, created_at REAL NOT NULL, updated_at REAL NOT NULL, document BLOB NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE IF NOT EXISTS deliveries (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, hook_id TEXT NOT NULL, at REAL NOT NULL, delivery BLOB NOT NULL, request BLOB
+);
+CREATE INDEX IF NOT EXISTS deliveries_of ON deliveries (hook_id);
+CREATE INDEX IF NOT EXISTS deliveries_with_request ON deliveries (at) WHERE request IS NOT NULL;
+
+CREATE TABLE IF NOT EXISTS hook_messages (
+  hook_id TEXT NOT NULL, message BLOB NOT NULL, claimed_at REAL NOT NULL, answer BLOB, PRIMARY KEY (hook_id, message)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS hook_messages_by_time ON hook_messages (claimed_at);
 
 CREATE TABLE IF NOT EXISTS dead_letters (
   id INTEGER PRIMARY KEY, n INTEGER NOT NULL, handler TEXT NOT NULL, category TEXT NOT NULL, closed TEXT,

@@ -1,0 +1,18 @@
+"""Schedules and their slots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.get_bind().exec_driver_sql(
+        Path(__file__).with_name("v0007_schedules.sql").read_text("utf-8")
+    )

@@ -1,0 +1,2 @@
+-- Schema 7: schedules and their slots; hooks, their deliveries, and the messages that they have had. The tables are
+-- made by schema.sql.
