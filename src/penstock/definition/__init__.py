@@ -8,6 +8,7 @@
 - `document_fields`: every field and spelling of a document, and which values it takes.
 - `document_schema`: the JSON Schema of the document, made of these tables.
 - `read_regions`: the fields of maps and loops.
+- `children`: the fields of nodes that run another workflow.
 - `read`: one name for every accepted spelling; each field is checked on its own.
 - `sugar`: `switch` and `finally`, which are read as conditions and as a trigger rule.
 - `fields`: reads the fields of one object, and says what is wrong with each.

@@ -436,6 +436,40 @@ class Workflow:
         approval = _present({"title": title, "text": text, **(config or {})})
         return self.node(id, "approval", config=approval, **fields)
 
+    def workflow(  # noqa: PLR0913 -- what a node says about its child
+        self,
+        id: str,  # noqa: A002 -- what it is called in the document
+        workflow: Any,
+        /,
+        input: Any = None,  # noqa: A002 -- what it is called in the document
+        *,
+        wait: bool = True,
+        on_parent_end: str | None = None,
+        retry_child: str | None = None,
+        max_depth: int | None = None,
+        **fields: Any,
+    ) -> Ref:
+        """Add a node that runs another workflow, such as `billing@stable`, as its child.
+
+        The child's output is the node's. `fields` are those of any node.
+        """
+        config = _present({"workflow": workflow, "input": input})
+        ref = self.node(id, "workflow", config=config, **fields)
+        about_child = {
+            "wait": None if wait else False,
+            "on_parent_end": on_parent_end,
+            "retry_child": retry_child,
+            "max_depth": max_depth,
+        }
+        self._last_added().update(_present(about_child))
+        return ref
+
+    def _last_added(self) -> dict[str, Any]:
+        if self._bodies:
+            last: dict[str, Any] = self._bodies[-1]["nodes"][-1]
+            return last
+        return self._nodes[next(reversed(self._nodes))]
+
     def document(self) -> dict[str, Any]:
         """The workflow as a document, as it would stand in a JSON file."""
         return {"name": self.name, **self._fields, "dag": {"nodes": list(self._nodes.values())}}

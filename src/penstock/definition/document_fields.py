@@ -12,6 +12,8 @@ import msgspec
 from penstock.definition.error_patterns import PATTERN_CHARACTERS_MAX
 from penstock.definition.fields import SECONDS_MAX
 from penstock.definition.model import (
+    CHILD_DEPTH,
+    CHILD_DEPTH_MAX,
     ITEM_FAILURE_POLICIES,
     REGION_OUTPUTS,
     TRIGGER_RULES,
@@ -221,6 +223,26 @@ NODE_FIELDS: dict[str, DocumentField] = {
     ),
     "item_timeout_seconds": DocumentField("How long one item may take.", SECONDS),
     "repeat": DocumentField("The node, or its nodes, run in rounds.", {"$ref": "#/$defs/repeat"}),
+    "wait": DocumentField(
+        "Of a workflow node: whether it ends with its child, or as soon as that is started."
+        " Default: true.",
+        {"type": "boolean"},
+    ),
+    "on_parent_end": DocumentField(
+        "Of a workflow node: what becomes of its child when this execution ends first."
+        " Default: cancel.",
+        {"enum": ["cancel", "leave"]},
+    ),
+    "retry_child": DocumentField(
+        "Of a workflow node: whether its next attempt keeps what the last child has completed,"
+        " or begins anew. Default: resume.",
+        {"enum": ["resume", "new"]},
+    ),
+    "max_depth": DocumentField(
+        "Of a workflow node: how deep children of children may go."
+        f" Default: {CHILD_DEPTH}; with a number, workflows may run each other in a circle.",
+        {"type": "integer", "minimum": 1, "maximum": CHILD_DEPTH_MAX},
+    ),
     "labels": _kept("Labels."),
     "metadata": _kept("Anything."),
     "description": _kept("What it is for."),

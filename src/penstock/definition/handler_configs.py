@@ -16,7 +16,7 @@ import msgspec
 
 from penstock.definition.fields import excerpt_of, has_reference, kind_of
 from penstock.definition.llm_messages import message_faults, tool_faults
-from penstock.definition.model import NOTIFY
+from penstock.definition.model import CHILD_HANDLER, NOTIFY
 from penstock.definition.value_faults import (
     IsUnknown,
     ValueFault,
@@ -364,6 +364,17 @@ HANDLER_CONFIGS: dict[str, HandlerConfig] = {
             ),
         ),
         one_of=(("name", "names"),),
+    ),
+    CHILD_HANDLER: HandlerConfig(
+        (
+            ConfigKey(
+                "workflow",
+                "The workflow to run, as in billing or billing@stable; or one reference to it.",
+                ("text",),
+                required=True,
+            ),
+            ConfigKey("input", "Its input. Default: the defaults of its document.", ("object",)),
+        )
     ),
     "fail": HandlerConfig(
         (

@@ -32,6 +32,11 @@ ITEM_FAILURE_POLICIES: tuple[ItemFailurePolicy, ...] = (
     "collect",
 )
 REGION_OUTPUTS: tuple[RegionOutput, ...] = ("list", "counts", "none")
+OnParentEnd = Literal["cancel", "leave"]
+RetryChild = Literal["resume", "new"]
+CHILD_DEPTH = 8
+"""How deep children of children may go, unless their nodes say otherwise."""
+CHILD_DEPTH_MAX = 32
 TERMINATE = "terminate"
 """The handler that ends the execution early."""
 NOTIFY = "penstock.notify"
@@ -40,8 +45,10 @@ NOTIFY_SUFFIX = "~notify"
 """Behind the approval's id: the id of that node."""
 DATA_HANDLERS = frozenset({"input", "output", "decision", TERMINATE})
 """Pure handlers that the engine evaluates in place."""
-WAITING_HANDLERS = frozenset({"wait", "signal", "approval"})
-"""Handlers of nodes that wait for a time or for somebody: the engine waits, and no worker.
+CHILD_HANDLER = "workflow"
+"""The handler of a node that runs another workflow: its child."""
+WAITING_HANDLERS = frozenset({"wait", "signal", "approval", CHILD_HANDLER})
+"""Handlers of nodes that wait: for a time, for somebody or for a child. No worker has a task.
 
 Every handler that is neither here nor in `DATA_HANDLERS` runs on a worker.
 """
@@ -230,6 +237,19 @@ class Repeat(msgspec.Struct):
     on_round_failure: Literal["fail", "continue"] = "fail"
 
 
+class Child(msgspec.Struct, frozen=True):
+    """What a `workflow` node says about its child, beside its config."""
+
+    reference: str | None = None
+    """The workflow, as the document names it; None if that is known when the node starts."""
+    is_awaited: bool = True
+    """`wait`: the node ends with the child, and not as soon as that is started."""
+    on_parent_end: OnParentEnd = "cancel"
+    retry_child: RetryChild = "resume"
+    max_depth: int | None = None
+    """As the document says; else `CHILD_DEPTH`."""
+
+
 class Node(msgspec.Struct):
     id: str
     handler: str
@@ -258,6 +278,8 @@ class Node(msgspec.Struct):
     """The body of a map or a loop."""
     notify: Any = None
     """Of an approval: who is told that it waits."""
+    child: Child | None = None
+    """Of a `workflow` node."""
     is_single: bool = False
     """The body is one node, and its items have no nodes below them."""
 

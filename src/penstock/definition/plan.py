@@ -35,6 +35,7 @@ from penstock.definition.model import (
     OUTPUT_ALIASES,
     SLEEP_MARGIN_SECONDS,
     WAITING_HANDLERS,
+    Child,
     Definition,
     Each,
     HandlerDefaults,
@@ -146,12 +147,14 @@ class PlanNode(msgspec.Struct, gc=False):
     """The nodes that handle its failure, with the same patterns."""
     region: RegionPlan | None = None
     waits: bool = False
-    """The engine waits for a time or for somebody, and no worker gets a task.
+    """The engine waits for a time, for somebody or for a child, and no worker gets a task.
 
     A `timeout_seconds` of 0 then means that it has no limit.
     """
     is_plain: bool = False
     """A worker gets its config as it stands here: nothing is decided or computed before."""
+    child: Child | None = None
+    """Of a node that runs another workflow."""
 
     @property
     def aliases(self) -> Mapping[str, str]:
@@ -176,6 +179,8 @@ class Plan(msgspec.Struct):
     version: int = 0
     items_max: int = ITEMS_MAX
     """How many items a map may have."""
+    has_children: bool = False
+    """Whether a node of it runs another workflow."""
 
     def handler_nodes(self) -> Iterator[PlanNode]:
         """The nodes, and those of bodies in place of maps and loops."""
@@ -376,6 +381,7 @@ class _Compiler:
             single_result=single,
             dependency_counts=body.dependency_counts,
             roots=body.roots,
+            has_children=any(node.child for node in every_node(definition.nodes)),
         )
 
     def compile_nodes(self) -> Body | None:
@@ -625,6 +631,7 @@ class _Compiler:
             region=region,
             waits=waits,
             is_plain=is_for_worker and condition is None and config.is_fixed and not parts.needs,
+            child=node.child,
         )
 
     def _timeout_seconds(self, node: Node, defaults: HandlerDefaults) -> float:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from penstock.definition.children import ONE_ATTEMPT, read_child
 from penstock.definition.document_fields import (
     ATTEMPTS_MAX,
     CATCH_FIELDS,
@@ -27,6 +28,7 @@ from penstock.definition.document_fields import (
 from penstock.definition.error_patterns import CATEGORIES, is_own_category, is_text, pattern_fault
 from penstock.definition.fields import CONTROL_CHARACTER, Reader, excerpt_of, kind_of
 from penstock.definition.model import (
+    CHILD_HANDLER,
     DEFAULT_CLEANUP_SECONDS,
     FALLBACK_HANDLERS,
     HANDLER_ALIASES,
@@ -209,11 +211,12 @@ def _node(  # noqa: PLR0913, PLR0917 -- what is around it
         is_switch=switch is not None,
         config=config,
         notify=notify,
-        retry=_retry(reader, defaults["retry"]),
+        child=read_child(reader, handler, config),
+        retry=_retry_of(reader, handler, defaults),
         timeout_seconds=reader.seconds(
             "timeout_seconds",
             "timeout",
-            # a limit that is meant for tasks isn't meant for people
+            # a limit that is meant for tasks isn't meant for people, nor for a child
             default=None if handler in WAITING_HANDLERS else defaults["timeout_seconds"],
         ),
         queue=reader.text("queue", max_length=ID_CHARACTERS_MAX) or defaults["queue"],
@@ -222,6 +225,13 @@ def _node(  # noqa: PLR0913, PLR0917 -- what is around it
         ),
         **_flow_fields(reader),
     )
+
+
+def _retry_of(reader: Reader, handler: str, defaults: dict[str, Any]) -> Retry | None:
+    """How a node is retried; defaults are meant for tasks, and no child is one."""
+    if handler == CHILD_HANDLER:
+        return _retry(reader, ONE_ATTEMPT)
+    return _retry(reader, defaults["retry"])
 
 
 def _handler(reader: Reader) -> str:
@@ -301,8 +311,11 @@ def _node_with_body(  # noqa: PLR0913, PLR0917 -- what it is made of
                 path=reader.path,
                 handler_field=_handler_field(reader),
                 config=config,
-                retry=_retry(reader, defaults["retry"]),
-                timeout_seconds=defaults["timeout_seconds"],
+                child=read_child(reader, handler, config),
+                retry=_retry_of(reader, handler, defaults),
+                timeout_seconds=(
+                    None if handler in WAITING_HANDLERS else defaults["timeout_seconds"]
+                ),
                 queue=reader.text("queue", max_length=ID_CHARACTERS_MAX) or defaults["queue"],
                 queue_timeout_seconds=reader.seconds(
                     "queue_timeout_seconds", default=defaults["queue_timeout_seconds"]
