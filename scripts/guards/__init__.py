@@ -8,6 +8,7 @@ by a function and a pattern (`scripts.patterns`); `scripts.refusals` finds refus
 from __future__ import annotations
 
 from scripts.guards import (
+    children,
     edges,
     engine,
     orchestrator,
@@ -23,6 +24,7 @@ from scripts.patterns import ROOT
 
 LISTED = [
     *engine.GUARDS,
+    *children.GUARDS,
     *orchestrator.GUARDS,
     *stores.GUARDS,
     *postgres.GUARDS,

@@ -36,8 +36,8 @@ NODE_WAYS = {
     "PENDING": {"QUEUED", "WAITING", "COMPLETED", "FAILED", "SKIPPED", "CANCELLED"},
     "QUEUED": {"RUNNING", "RETRYING", "FAILED", "CANCELLED"},
     "RUNNING": {"COMPLETED", "FAILED", "RETRYING", "CANCELLED"},
-    "RETRYING": {"QUEUED", "FAILED", "CANCELLED"},
-    "WAITING": {"COMPLETED", "FAILED", "CANCELLED"},
+    "RETRYING": {"QUEUED", "WAITING", "FAILED", "CANCELLED"},
+    "WAITING": {"RETRYING", "COMPLETED", "FAILED", "CANCELLED"},
 }
 EXECUTION_WAYS = {
     "PENDING": {"RUNNING", "FAILED", "CANCELLED"},
@@ -115,7 +115,7 @@ def test_an_execution_that_has_not_ended_can_be_cancelled(state):
     assert ExecutionState.CANCELLED in EXECUTION_TRANSITIONS[state]
 
 
-def test_only_a_dispatched_attempt_runs_and_only_a_running_one_is_retried():
+def test_only_a_dispatched_attempt_runs_and_only_one_under_way_is_retried():
     assert [
         before
         for before, after in NODE_PAIRS
@@ -126,7 +126,7 @@ def test_only_a_dispatched_attempt_runs_and_only_a_running_one_is_retried():
         for before, after in NODE_PAIRS
         if after in NODE_TRANSITIONS[before] and after == "RETRYING"
     }
-    assert retried == {NodeState.QUEUED, NodeState.RUNNING}
+    assert retried == {NodeState.QUEUED, NodeState.RUNNING, NodeState.WAITING}
 
 
 def test_only_a_pending_node_is_skipped():

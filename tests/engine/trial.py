@@ -13,7 +13,16 @@ from penstock.definition.handler_configs import ConfigRules
 from penstock.definition.plan import Plan, compile_document
 from penstock.engine import events as ev
 from penstock.engine import handling
-from penstock.engine.commands import Commands, DeadLetter, ExecutionRecord, NodeRun, Stop, Task
+from penstock.engine.children import Found
+from penstock.engine.commands import (
+    Commands,
+    DeadLetter,
+    ExecutionRecord,
+    NodeRun,
+    Send,
+    Stop,
+    Task,
+)
 from penstock.engine.events import Blob, TaskError, Value
 from penstock.engine.states import ExecutionState
 from tests.engine.committed import Committed
@@ -67,6 +76,7 @@ class Trial:
         self.tasks: list[Task] = []
         self.stops: list[Stop] = []
         self.dead_letters: list[DeadLetter] = []
+        self.sends: list[Send] = []
         if start:
             self.begin()
 
@@ -81,6 +91,7 @@ class Trial:
         self.tasks += self.last.tasks
         self.stops += self.last.stops
         self.dead_letters += self.last.dead_letters
+        self.sends += self.last.sends
         return self.last
 
     def begin(self, at: float | None = None) -> Commands:
@@ -156,6 +167,39 @@ class Trial:
         encoded = msgspec.json.encode(payload)
         event = ev.SignalReceived(ID, number, name, encoded, correlation, sender, self.now)
         return self.send(event)
+
+    def find(self, **found: Found) -> Commands:
+        """Answer what the engine asks before it starts children; by default, billing@7."""
+        lookups = self.execution.take_lookups()
+        answers = {
+            node_id: found.get(node_id, Found("billing", 7, msgspec.json.encode(lookup.input)))
+            for node_id, lookup in lookups.items()
+        }
+        handling.provide_found(self.execution, answers)
+        return self.go_on()
+
+    def child(self, name: str) -> str:
+        """The id of the child that a node has started."""
+        more = self.run(name).more
+        assert more is not None
+        assert more.child is not None
+        return more.child
+
+    def child_ended(
+        self,
+        name: str,
+        state: str = "COMPLETED",
+        output: Any = None,
+        *,
+        attempt: int | None = None,
+        child: str | None = None,
+        at: float | None = None,
+    ) -> Commands:
+        encoded = msgspec.json.encode(output) if state == "COMPLETED" else None
+        error = TaskError("handler", "no money") if state == "FAILED" else None
+        attempt = attempt or self.run(name).attempt
+        event = ev.ChildEnded(ID, name, attempt, child or self.child(name), state, encoded, error)
+        return self.send(event, at)
 
     def provide(self, **values: Any) -> Commands:
         handling.provide(

@@ -13,6 +13,8 @@ export const REASON_TEXTS: Readonly<Record<string, string>> = {
   kept: 'output reused from an earlier execution',
   no_handler: 'no live worker of its queue has its handler',
   no_worker: 'no live worker serves its queue',
+  parent_ended: 'the execution that started it waits for it no more',
+  parent_timeout: 'the node that started it ran out of time',
   rebuilt: 'queued again after a loss of data',
   returned: 'handed back by its worker, and queued again',
   terminated: 'a terminate node ended the execution',
@@ -21,6 +23,7 @@ export const REASON_TEXTS: Readonly<Record<string, string>> = {
 
 /** What to do about an error, by its category. Other errors say it in their message. */
 export const HINT_TEXTS: Readonly<Record<string, string>> = {
+  child: 'Look at the child: its error says why. penstock show CHILD.',
   condition:
     "Fix the node's condition: a CEL expression (https://cel.dev) that gives true or false.",
   config:

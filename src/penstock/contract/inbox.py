@@ -179,6 +179,7 @@ def _one_of_each(execution_id: str) -> list[AnyEvent]:
         ev.ResumeRequested(execution_id),
         ev.Continued(execution_id),
         ev.ExecutionBroke(execution_id, "KeyError: 'x'"),
+        ev.ChildEnded(execution_id, "a", 2, "child-1", "FAILED", None, error),
         ev.SignalReceived(execution_id, 3, "paid", b'{"amount":7}', "order-7", "key_7", 12.5),
     ]
 

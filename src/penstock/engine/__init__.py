@@ -30,6 +30,7 @@ The way of an event:
 - `on_task`: what workers report, and what became of tasks whose worker can't.
 - `on_control`: cancel, pause, resume.
 - `on_signal`: a signal was received.
+- `on_child`: a child has ended.
 - `on_timer`: a deadline has come.
 
 What follows from it:
@@ -46,6 +47,7 @@ What follows from it:
 - `starting`: condition and config of a node that may start, then its task.
 - `mailbox`: signals that were received, and the nodes that wait for one.
 - `waiting`: nodes that wait for a time or for a signal, and how that ends.
+- `children`: nodes that run another workflow: what starts the child, and what it is asked.
 - `preparing`: what starting a node takes, where that is too much for the owner's loop.
 - `data`: data nodes: `input`, `output`, `decision`, `terminate`.
 - `terminating`: what a `terminate` node does to the execution.

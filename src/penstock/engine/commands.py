@@ -6,7 +6,7 @@ They are collected over a batch of events and committed together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -34,6 +34,7 @@ class More(msgspec.Struct, array_like=True, gc=False):
     size: int = 0
     opened: int = 0
     child: str | None = None
+    """The execution that the node has started, in its current attempt."""
     signal: int | None = None
     """The number of the signal that the node has taken."""
     key: str | None = None
@@ -52,6 +53,16 @@ class More(msgspec.Struct, array_like=True, gc=False):
     """The time of a map or a loop is up: it fails when its open items have ended."""
     item_opened_at: float | None = None
     """Of a node in an item with a time limit: when the item was opened."""
+
+
+class ChildConfig(msgspec.Struct, frozen=True):
+    """`More.config` of a node that has started a child: what it was started with."""
+
+    workflow: str
+    version: int
+    input: msgspec.Raw
+    is_awaited: bool = True
+    on_end: Literal["cancel", "leave"] = "cancel"
 
 
 class NodeRun(msgspec.Struct, array_like=True, gc=False):
@@ -99,6 +110,22 @@ class Ending(msgspec.Struct, array_like=True, frozen=True, gc=False):
         return NodeState.CANCELLED if is_cancel else NodeState.SKIPPED
 
 
+class Parent(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The node that has started an execution as its child."""
+
+    execution_id: str
+    node_id: str
+    attempt: int
+    root_id: str
+    """The execution at the top of the tree."""
+    depth: int
+    """How many executions are above: 1 for a child of the root."""
+    is_awaited: bool = True
+    """The node ends with the child, so it is told of its end."""
+    on_end: Literal["cancel", "leave"] = "cancel"
+    """What becomes of the child if the parent ends first."""
+
+
 class ExecutionRecord(msgspec.Struct, array_like=True):
     """What is recorded of an execution beside its nodes."""
 
@@ -143,6 +170,10 @@ class ExecutionRecord(msgspec.Struct, array_like=True):
     """Set when something ends it early and leaves nodes for clean-up, or when a node ended it."""
     started_by: str = ""
     """The id of the API key that started it."""
+    parent: Parent | None = None
+    """Set if it is the child of a node."""
+    pins: dict[str, tuple[str, int]] = {}
+    """By reference, the name and version that it means in all of this tree."""
 
 
 class Transition(msgspec.Struct, array_like=True, gc=False):
@@ -209,6 +240,24 @@ class Stop(msgspec.Struct, array_like=True, gc=False):
     attempt: int
 
 
+class StartChild(msgspec.Struct, array_like=True, tag="start"):
+    """Start an execution as the child of a node, unless it is there."""
+
+    record: ExecutionRecord
+
+
+class ControlChild(msgspec.Struct, array_like=True, tag="control", frozen=True):
+    """Cancel, pause or resume a child that hasn't ended."""
+
+    execution_id: str
+    request: Literal["cancel", "pause", "resume"]
+    reason: str = ""
+
+
+Send = StartChild | ControlChild
+"""What goes to another execution once the commit has landed."""
+
+
 class Commands(msgspec.Struct):
     execution_id: str
     record: ExecutionRecord | None = None
@@ -225,6 +274,8 @@ class Commands(msgspec.Struct):
     """Signals that were received."""
     dropped: list[str] = []
     """Addresses whose outputs aren't kept any longer."""
+    sends: list[Send] = []
+    """What goes to children, in this order."""
     dead_letters: list[DeadLetter] = []
     wake_at: float | None = None
     """When the stored timer has to fire; only meaningful if `timer_changed`."""

@@ -12,7 +12,7 @@ from heapq import heapify
 from typing import TYPE_CHECKING
 
 from penstock.engine import catching, deadlines, failures, reused_outputs
-from penstock.engine.commands import Ending, NodeRun, Stop
+from penstock.engine.commands import ControlChild, Ending, NodeRun, Stop
 from penstock.engine.events import TaskError
 from penstock.engine.items import Region, close_item
 from penstock.engine.readiness import Outcome, is_cleanup
@@ -47,6 +47,8 @@ def stop_everything(
     execution.unprepared.clear()
     execution.preparing.clear()
     execution.prepared.clear()
+    execution.lookups.clear()
+    execution.found.clear()
     failed_openly = catching.open_failures(execution)
     if execution.regions:
         _stop_items(execution, reason, pending)
@@ -94,12 +96,17 @@ def _stop_region(execution: Execution, region: Region, reason: str, pending: Nod
 
 
 def stop_task(execution: Execution, run: NodeRun) -> None:
-    """Tell the worker that has the node's task, if there is one, that nobody waits for it."""
+    """Tell whoever works for the node, a worker or a child, that nobody waits for it."""
     if run.state in (NodeState.QUEUED, NodeState.RUNNING):
         record = execution.record
         execution.commands.stops.append(
             Stop(record.execution_id, run.node_id, record.generation, run.attempt)
         )
+    elif run.state is NodeState.WAITING and run.more is not None and run.more.child is not None:
+        child = execution.node_of(run).child
+        if child is None or child.on_parent_end == "cancel":
+            cancel = ControlChild(run.more.child, "cancel", Reason.PARENT_ENDED)
+            execution.commands.sends.append(cancel)
 
 
 def set_execution_error(execution: Execution, error: TaskError) -> None:

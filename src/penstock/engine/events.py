@@ -109,6 +109,22 @@ class SignalReceived(Event):
     at: float = 0.0
 
 
+class ChildEnded(Event):
+    """An execution has ended that a node of this one has started, and the cold store has its end.
+
+    Only its current attempt's child has an effect on a node.
+    """
+
+    node_id: str
+    attempt: int
+    child: str
+    """The id of the execution that has ended."""
+    state: str
+    output: Value | None = None
+    """Of one that COMPLETED."""
+    error: TaskError | None = None
+
+
 class Continued(Event):
     """There were more ready nodes than one commit takes, or an output had to be fetched first."""
 
@@ -131,6 +147,7 @@ AnyEvent = (
     | PauseRequested
     | ResumeRequested
     | SignalReceived
+    | ChildEnded
     | Continued
     | ExecutionBroke
 )

@@ -15,6 +15,7 @@ from penstock.definition.plan import CLEANUP_RULES
 from penstock.engine import (  # noqa: F401
     catching,
     deadlines,
+    on_child,
     on_control,
     on_execution,
     on_signal,
@@ -23,6 +24,7 @@ from penstock.engine import (  # noqa: F401
     regions,
     reused_outputs,
 )
+from penstock.engine.children import Found
 from penstock.engine.commands import COMMIT_WEIGHT, Commands
 from penstock.engine.ending import end_pending, finish_by
 from penstock.engine.event_handlers import EVENT_HANDLERS
@@ -100,6 +102,21 @@ def provide_prepared(execution: Execution, prepared: Mapping[str, Prepared]) -> 
             execution.preparing.discard(number)
             if not regions.go_on(execution, number):
                 execution.ready.append(number)
+
+
+def provide_found(execution: Execution, found: Mapping[str, Found]) -> None:
+    """Hand in what was looked up for children, by node id; handle `Continued` next.
+
+    It is dropped if the node has ended meanwhile.
+    """
+    for node_id, answer in found.items():
+        if not execution.has_node(node_id):
+            continue  # its item has ended
+        number = execution.number_of(node_id)
+        if number in execution.preparing:
+            execution.preparing.discard(number)
+            execution.found[node_id] = answer
+            execution.ready.append(number)
 
 
 def follow_consequences(execution: Execution) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.engine.children import hand_down
 from penstock.engine.ending import end_early
 from penstock.engine.event_handlers import on
 from penstock.engine.events import CancelRequested, PauseRequested, ResumeRequested
@@ -32,6 +33,7 @@ def pause_requested(execution: Execution, _event: PauseRequested) -> None:
     execution.record.paused_at = execution.now
     move_execution(execution, ExecutionState.PAUSED)
     execution.commands.paused = True
+    hand_down(execution, "pause")
 
 
 @on(ResumeRequested)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
-from penstock.engine import regions, waiting
+from penstock.engine import children, regions, waiting
 from penstock.engine.commands import NodeRun
 from penstock.engine.deadlines import Deadline, Kind, arm_queue
 from penstock.engine.ending import stop_task, time_out, time_out_cleanup
@@ -54,6 +54,7 @@ def resume(execution: Execution) -> None:
         return
     move_execution(execution, ExecutionState.RUNNING)
     execution.commands.paused = False
+    children.hand_down(execution, "resume")
     _resume_deadlines(execution, execution.record.paused_at or execution.now)
 
 
@@ -146,6 +147,17 @@ def _queue_due(execution: Execution, number: int, run: NodeRun) -> bool:
     return True
 
 
+def _limit_due(execution: Execution, number: int, run: NodeRun) -> bool:
+    """The `timeout_seconds` of a node that waits are over."""
+    if execution.node(number).child is None:
+        return waiting.limit_reached(execution, number, run)
+    if run.state is not NodeState.WAITING:
+        return False
+    error = children.limit_reached(execution, number, run)
+    attempt_failed(execution, run, error, retryable=True, retry_after=None)
+    return True
+
+
 def _region_due(execution: Execution, number: int, _run: NodeRun) -> bool:
     return regions.region_due(execution, number)
 
@@ -161,5 +173,5 @@ _DUE: dict[Kind, Callable[[Execution, int, NodeRun], bool]] = {
     "region": _region_due,
     "round": _round_due,
     "wait": waiting.wait_is_over,
-    "limit": waiting.limit_reached,
+    "limit": _limit_due,
 }

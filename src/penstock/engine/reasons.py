@@ -31,12 +31,17 @@ class Reason(StrEnum):
     NO_HANDLER = "no_handler"
     INTERNAL_ERROR = "internal_error"
     ITEM_TIMEOUT = "item_timeout"
+    PARENT_ENDED = "parent_ended"
+    """The node that has started this execution waits for it no more."""
+    PARENT_TIMEOUT = "parent_timeout"
+    """The node that has started this execution has waited as long as it may."""
 
 
 class ErrorCategory(StrEnum):
     """Categories of errors that Penstock itself raises; a handler may raise others."""
 
     ADDRESS = "address"
+    CHILD = "child"
     COMPUTE = "compute"
     CONDITION = "condition"
     CONFIG = "config"
@@ -79,10 +84,13 @@ REASON_TEXTS: dict[str, str] = {
     Reason.NO_HANDLER: "no live worker of its queue has its handler",
     Reason.INTERNAL_ERROR: "Penstock itself failed",
     Reason.ITEM_TIMEOUT: "the item ran out of time",
+    Reason.PARENT_ENDED: "the execution that started it waits for it no more",
+    Reason.PARENT_TIMEOUT: "the node that started it ran out of time",
 }
 """Reasons in words, to be put behind a state: "SKIPPED, condition is false"."""
 
 HINTS: dict[str, str] = {
+    ErrorCategory.CHILD: "Look at the child: its error says why. penstock show CHILD.",
     ErrorCategory.CONDITION: (
         "Fix the node's condition: a CEL expression (https://cel.dev) that gives true or false."
     ),

@@ -16,7 +16,7 @@ from penstock.definition.config import SecretText, put_over
 from penstock.definition.model import TERMINATE
 from penstock.definition.plan import PlanNode
 from penstock.definition.template import Missing
-from penstock.engine import losses, regions, waiting
+from penstock.engine import children, losses, regions, waiting
 from penstock.engine.commands import NodeRun, Task
 from penstock.engine.data import evaluate
 from penstock.engine.deadlines import arm_queue
@@ -56,6 +56,11 @@ def start(execution: Execution, number: int) -> None:
         execution.blocked.append(number)
         return
     if run is not None and run.state is not NodeState.RETRYING and not _is_returned(run):
+        return
+
+    found = execution.found.pop(node.node_id, None) if execution.found else None
+    if found is not None:
+        children.begin(execution, number, run, found)
         return
 
     needs_no_evaluation = (
@@ -101,7 +106,9 @@ def _states_asked_for(scope: Outputs, node: PlanNode) -> dict[str, str]:
     return states
 
 
-def _start_now(execution: Execution, number: int, node: PlanNode, run: NodeRun | None) -> None:
+def _start_now(  # noqa: C901 -- one kind of node after another
+    execution: Execution, number: int, node: PlanNode, run: NodeRun | None
+) -> None:
     if run is None and node.condition is not None:
         try:
             is_true = decide(execution, node.condition, scope_of(execution, number))
@@ -118,6 +125,9 @@ def _start_now(execution: Execution, number: int, node: PlanNode, run: NodeRun |
 
     if node.config.computed and not computes_cheaply(execution, node, scope_of(execution, number)):
         _request_preparation(execution, number, run)
+        return
+    if node.child is not None:
+        _look_up_child(execution, number, run)
         return
     if run is None:
         run = open_run(execution, number)
@@ -243,6 +253,9 @@ def _use_prepared(
         skip(execution, number, Reason.CONDITION_FALSE)
         return
 
+    if prepared.error is None and execution.node(number).child is not None:
+        _look_up_child(execution, number, run, prepared)
+        return
     if run is None:
         run = open_run(execution, number)
     if prepared.error is not None:
@@ -326,16 +339,36 @@ def _begin_waiting(
     execution: Execution, number: int, run: NodeRun, prepared: Prepared | None = None
 ) -> None:
     """Resolve the config of a node that waits, and let it wait."""
-    node = execution.node(number)
-    config: Value | None = None if prepared is None else prepared.config
-    if config is None:
-        try:
-            resolved, _ = resolve(execution, node, scope_of(execution, number))
-        except Missing as error:
-            fail_node(execution, number, run, TaskError(ErrorCategory.CONFIG, str(error)))
-            return
-        config = msgspec.json.encode(resolved)
+    try:
+        config = _waiting_config(execution, number, prepared)
+    except Missing as error:
+        fail_node(execution, number, run, TaskError(ErrorCategory.CONFIG, str(error)))
+        return
     waiting.begin(execution, number, run, config)
+
+
+def _look_up_child(
+    execution: Execution, number: int, run: NodeRun | None, prepared: Prepared | None = None
+) -> None:
+    """Resolve the config of a node that runs another workflow, and ask for what that needs.
+
+    The node gets no record before the answer is there: a new owner asks again.
+    """
+    try:
+        config = _waiting_config(execution, number, prepared)
+    except Missing as error:
+        run = run or open_run(execution, number)
+        fail_node(execution, number, run, TaskError(ErrorCategory.CONFIG, str(error)))
+        return
+    children.look_up(execution, number, run, config)
+
+
+def _waiting_config(execution: Execution, number: int, prepared: Prepared | None) -> Value:
+    """The config of a node that waits, filled in. Raises `Missing`."""
+    if prepared is not None and prepared.config is not None:
+        return prepared.config
+    resolved, _ = resolve(execution, execution.node(number), scope_of(execution, number))
+    return msgspec.json.encode(resolved)
 
 
 def resolve(

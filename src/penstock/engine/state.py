@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.definition.plan import Plan, PlanNode, RegionPlan
 from penstock.engine import deadlines
@@ -33,6 +33,9 @@ from penstock.engine.readiness import Tally, outcome_of
 from penstock.engine.reasons import Reason
 from penstock.engine.states import NODE_ENDS, ExecutionState, NodeState
 from penstock.engine.waiting import listen
+
+if TYPE_CHECKING:
+    from penstock.engine.children import Found, Lookup
 
 PENDING = ExecutionState.PENDING  # looked up here, once: see `settling`
 NO_WORK: deque[Any] = deque(maxlen=0)
@@ -68,6 +71,7 @@ class Execution:
         "ended_regions",
         "filling",
         "firing_until",
+        "found",
         "inline_bytes",
         "item_nodes",
         "item_numbers",
@@ -75,6 +79,7 @@ class Execution:
         "kept_items",
         "last_seq",
         "loaded",
+        "lookups",
         "nodes",
         "now",
         "numbers",
@@ -151,6 +156,10 @@ class Execution:
         """Nodes whose preparation was asked for and isn't here yet."""
         self.prepared: dict[str, Prepared] = {}
         """By node id, what was computed elsewhere."""
+        self.lookups: dict[str, Lookup] = {}
+        """By node id, what has to be looked up elsewhere before a child can begin."""
+        self.found: dict[str, Found] = {}
+        """By node id, what was looked up for a child."""
         self.inline_bytes = INLINE_BYTES_MAX
         """How much may still be decoded in the decision on this event."""
 
@@ -246,6 +255,12 @@ class Execution:
         commands = self.commands
         self.commands = NO_COMMANDS
         return commands
+
+    def take_lookups(self) -> dict[str, Lookup]:
+        """What has to be looked up for children, by node id. Each is given out once."""
+        lookups = self.lookups
+        self.lookups = {}
+        return lookups
 
     def take_unprepared(self) -> dict[str, Preparation]:
         """What has to be computed elsewhere, by node id. Each is given out once."""

@@ -11,6 +11,7 @@ can't revive what has ended. Terminal states have no row to go to.
 
 A node that waits for its next attempt fails if it is an item whose time is up: RETRYING → FAILED.
 A map or a loop is WAITING while its items or rounds run: then COMPLETED | FAILED | CANCELLED.
+A node that runs another workflow is WAITING for its child, RETRYING before the next one.
 
 How an execution ends, and what its `error` is then:
 
@@ -63,8 +64,8 @@ NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
     ),
     _N.QUEUED: frozenset({_N.RUNNING, _N.RETRYING, _N.FAILED, _N.CANCELLED}),
     _N.RUNNING: frozenset({_N.COMPLETED, _N.FAILED, _N.RETRYING, _N.CANCELLED}),
-    _N.RETRYING: frozenset({_N.QUEUED, _N.FAILED, _N.CANCELLED}),
-    _N.WAITING: frozenset({_N.COMPLETED, _N.FAILED, _N.CANCELLED}),
+    _N.RETRYING: frozenset({_N.QUEUED, _N.WAITING, _N.FAILED, _N.CANCELLED}),
+    _N.WAITING: frozenset({_N.RETRYING, _N.COMPLETED, _N.FAILED, _N.CANCELLED}),
     _N.COMPLETED: frozenset(),
     _N.FAILED: frozenset(),
     _N.SKIPPED: frozenset(),

@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from penstock.engine import failures
-from penstock.engine.commands import Commands, ExecutionRecord, NodeRun, Stop, Transition
+from penstock.engine.commands import (
+    ChildConfig,
+    Commands,
+    ControlChild,
+    ExecutionRecord,
+    More,
+    NodeRun,
+    Stop,
+    Transition,
+)
 from penstock.engine.events import TaskError
 from penstock.engine.reasons import ErrorCategory, Reason
 from penstock.engine.states import (
@@ -106,6 +117,8 @@ def fail_from_records(
             commands.stops.append(
                 Stop(record.execution_id, run.node_id, record.generation, run.attempt)
             )
+        elif run.state is NodeState.WAITING and run.more is not None:
+            commands.sends += _cancel_child(run.more)
         last_seq += 1
         commands.history.append(
             _transition(run, NodeState.CANCELLED, last_seq, now, Reason.INTERNAL_ERROR)
@@ -123,6 +136,15 @@ def fail_from_records(
         Transition(last_seq + 1, now, "", before, ExecutionState.FAILED, 0, Reason.INTERNAL_ERROR)
     )
     return commands
+
+
+def _cancel_child(more: More) -> list[ControlChild]:
+    """What cancels the child of a node that waits for it, unless it is to be left alone."""
+    if more.child is None or more.config is None:
+        return []
+    if msgspec.json.decode(more.config, type=ChildConfig).on_end == "leave":
+        return []
+    return [ControlChild(more.child, "cancel", Reason.PARENT_ENDED)]
 
 
 def begin_generation(

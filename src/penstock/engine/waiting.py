@@ -141,7 +141,8 @@ def is_expiring(execution: Execution, now: float) -> bool:
             continue
         node = execution.node(number)
         run = execution.runs.get(node.node_id)
-        if run is not None and run.state is NodeState.WAITING and node.handler != "wait":
+        is_waiting = run is not None and run.state is NodeState.WAITING
+        if is_waiting and node.handler != "wait" and node.child is None:
             return True
     return False
 
