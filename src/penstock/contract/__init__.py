@@ -29,6 +29,7 @@ In a test file of the store's package, with pytest installed (`pip install 'pens
 - `triggering`: executions that wait for their trigger.
 - `signals`: signals are numbered, and kept until they are delivered.
 - `waits`: the list of nodes that wait for somebody.
+- `children`: what commits send to children and to parents.
 - `posts`: signals to whoever waits for a correlation.
 - `idempotency`: the same request twice is one execution.
 - `definitions`: versions by content, and aliases.
@@ -89,6 +90,7 @@ TOPICS = (
     "tasks_ahead",
     "triggering",
     "waits",
+    "children",
 )
 """The parts of the suite, each a module of this package."""
 

@@ -11,16 +11,21 @@ from msgspec import structs
 from penstock.engine.commands import (
     AttemptFailure,
     Commands,
+    ControlChild,
     DeadLetter,
     ExecutionRecord,
     NodeRun,
+    Send,
+    StartChild,
     Stop,
     Task,
     Transition,
 )
 from penstock.engine.events import AnyEvent, TaskError, TaskEvent, TaskSucceeded
 from penstock.engine.states import ExecutionState, NodeState
+from penstock.errors import Conflict, NotFound
 from penstock.stores.base import Backlog, Intent, Lease, Stores, WaitingTask, partition_of
+from penstock.stores.children import event_of
 from penstock.stores.commit_plan import CommitPlan, plan_commit
 from penstock.stores.tiering import Copy, Outgoing
 from penstock.stores.waits import newest
@@ -196,7 +201,23 @@ async def copy_outbox(stores: Stores, lease: Lease) -> None:
         await stores.tiering.cold.put_waits(waits)
     ended_ids = [entry.execution_id for entry in entries if ended_by(entry)]
     await stores.tiering.cold.put_copies(lease.partition, lease.commit_number, copies)
+    for send in chain.from_iterable(entry.sends for entry in entries):
+        await _deliver(stores, send)
     await stores.tiering.hot.acknowledge_outbox(lease, len(entries), ended_ids)
+
+
+async def _deliver(stores: Stores, send: Send) -> None:
+    """Deliver what a commit has sent, as the archiver does, one after another."""
+    executions = stores.cold.executions
+    if isinstance(send, StartChild):
+        if not await executions.intents([send.record.execution_id]):
+            await executions.record_intents([Intent(send.record)])
+    elif isinstance(send, ControlChild):
+        try:
+            await executions.request_control(send.execution_id, send.request)
+        except (NotFound, Conflict):
+            return
+    await stores.hot.append([event_of(send)], own=True)
 
 
 def ended_by(entry: Outgoing) -> bool:

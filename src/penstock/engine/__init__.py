@@ -48,6 +48,7 @@ What follows from it:
 - `mailbox`: signals that were received, and the nodes that wait for one.
 - `waiting`: nodes that wait for a time or for a signal, and how that ends.
 - `children`: nodes that run another workflow: what starts the child, and what it is asked.
+- `parents`: what the end of an execution means for its parent.
 - `preparing`: what starting a node takes, where that is too much for the owner's loop.
 - `data`: data nodes: `input`, `output`, `decision`, `terminate`.
 - `terminating`: what a `terminate` node does to the execution.

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from penstock.definition.config import SecretText
-from penstock.engine.events import SignalReceived, TaskError, Value
+from penstock.engine.events import ChildEnded, SignalReceived, TaskError, Value
 from penstock.engine.states import ExecutionState, NodeState
 
 # gc=False: these records hold no cycles, there are many of them, and the garbage collector needn't
@@ -254,7 +254,7 @@ class ControlChild(msgspec.Struct, array_like=True, tag="control", frozen=True):
     reason: str = ""
 
 
-Send = StartChild | ControlChild
+Send = StartChild | ControlChild | ChildEnded
 """What goes to another execution once the commit has landed."""
 
 
@@ -275,7 +275,7 @@ class Commands(msgspec.Struct):
     dropped: list[str] = []
     """Addresses whose outputs aren't kept any longer."""
     sends: list[Send] = []
-    """What goes to children, in this order."""
+    """What goes to children and to the parent, in this order."""
     dead_letters: list[DeadLetter] = []
     wake_at: float | None = None
     """When the stored timer has to fire; only meaningful if `timer_changed`."""

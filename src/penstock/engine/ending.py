@@ -15,6 +15,7 @@ from penstock.engine import catching, deadlines, failures, reused_outputs
 from penstock.engine.commands import ControlChild, Ending, NodeRun, Stop
 from penstock.engine.events import TaskError
 from penstock.engine.items import Region, close_item
+from penstock.engine.parents import end_of, tell_parent
 from penstock.engine.readiness import Outcome, is_cleanup
 from penstock.engine.reasons import ErrorCategory, Reason
 from penstock.engine.settling import open_run, run_of_item, settle
@@ -260,3 +261,5 @@ def finish(execution: Execution, state: ExecutionState, reason: str | None = Non
     execution.deadlines.clear()
     execution.commands.finished = True
     execution.commands.final_runs = execution.runs
+    if record.parent is not None:
+        tell_parent(execution.commands, end_of(record, execution.outputs, execution.plan))

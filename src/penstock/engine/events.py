@@ -123,6 +123,8 @@ class ChildEnded(Event):
     output: Value | None = None
     """Of one that COMPLETED."""
     error: TaskError | None = None
+    parts: dict[str, Value] = {}
+    """By node, what the output is still to be joined of: some of it is a blob."""
 
 
 class Continued(Event):

@@ -23,6 +23,7 @@ from penstock.engine.commands import (
     Transition,
 )
 from penstock.engine.events import TaskError
+from penstock.engine.parents import end_of, tell_parent
 from penstock.engine.reasons import ErrorCategory, Reason
 from penstock.engine.states import (
     NODE_ENDS,
@@ -135,6 +136,7 @@ def fail_from_records(
     commands.history.append(
         Transition(last_seq + 1, now, "", before, ExecutionState.FAILED, 0, Reason.INTERNAL_ERROR)
     )
+    tell_parent(commands, end_of(record))
     return commands
 
 

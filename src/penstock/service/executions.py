@@ -11,6 +11,7 @@ from penstock.definition.addresses import node_at, steps_to
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, Transition
 from penstock.engine.events import Value
+from penstock.engine.parents import result_nodes
 from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.errors import NotFound, StoreError
 from penstock.orchestrator.owner import Ended
@@ -30,7 +31,6 @@ from penstock.views.executions import (
     Results,
     bare_view,
     execution_view,
-    result_nodes,
 )
 from penstock.views.graphs import Graph, execution_graph
 from penstock.views.tokens import reports_tokens

@@ -12,7 +12,7 @@ from copy import copy
 
 import msgspec
 
-from penstock.engine.commands import Commands, DeadLetter, Stop, Task, Transition
+from penstock.engine.commands import Commands, DeadLetter, Send, Stop, Task, Transition
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import Lease
@@ -62,6 +62,8 @@ class CommitPlan(msgspec.Struct):
     dead_letters: list[DeadLetter] = []
     waits: list[WaitChange] = []
     """Waits for somebody that are opened or closed."""
+    sends: list[Send] = []
+    """What goes to other executions. Where hot and cold store are two, only `outbox` counts."""
     outbox: list[Outgoing] = []
     """What the cold store has to hear of soon, where it is another store."""
     feed: list[tuple[str, list[Transition]]] = []
@@ -95,6 +97,8 @@ def plan_commit(  # noqa: C901, PLR0912 -- one list after another, hot
         waits = changes_of(execution_id, waiting) if waiting else []
         if waits:
             plan.waits += waits
+        if commands.sends:
+            plan.sends += commands.sends
 
         if commands.finished:
             report = _add_end(plan, commands)
@@ -105,7 +109,7 @@ def plan_commit(  # noqa: C901, PLR0912 -- one list after another, hot
             _add_timer(plan, commands)
         if commands.paused is not None:
             (plan.paused if commands.paused else plan.resumed).append(execution_id)
-        is_told = commands.paused is not None or commands.dead_letters or waits
+        is_told = commands.paused is not None or commands.dead_letters or waits or commands.sends
         if has_outbox and is_told:
             _add_outgoing(plan, commands, waits)
         # a plan that is refused is made again in parts, when the execution may have gone on
@@ -148,7 +152,14 @@ def _add_outgoing(
     if tells_state and commands.record is not None:
         revision = commands.history[-1].seq if commands.history else 0
         summary = summary_of(commands.record, revision)
-    if summary is not None or commands.dead_letters or waits:
+    if summary is not None or commands.dead_letters or waits or commands.sends:
         plan.outbox.append(
-            Outgoing(commands.execution_id, summary, commands.dead_letters, report, waits)
+            Outgoing(
+                commands.execution_id,
+                summary,
+                commands.dead_letters,
+                report,
+                waits,
+                commands.sends,
+            )
         )

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec import structs
 
-from penstock.engine.commands import DeadLetter, ExecutionRecord
+from penstock.engine.commands import DeadLetter, ExecutionRecord, Send
 from penstock.engine.events import SignalReceived, TaskError
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState
 from penstock.errors import Fenced, SchemaMismatch, StoreError
@@ -68,6 +68,8 @@ class Outgoing(msgspec.Struct, array_like=True):
     """Of an execution that ended (`stores.reports`)."""
     waits: list[WaitChange] = []
     """Waits for somebody that were opened and closed."""
+    sends: list[Send] = []
+    """What goes to other executions: to children at once, to the parent when it is archived."""
 
 
 class Copied(NamedTuple):

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from penstock.definition.plan import Plan
 from penstock.engine.commands import ExecutionRecord, NodeRun, Transition
+from penstock.engine.parents import result_nodes
 from penstock.stores.records import ExecutionRow
 from penstock.views.errors import Error, error_view
 from penstock.views.nodes import ItemCounts, Node, item_counts, node_view
@@ -215,14 +216,6 @@ def _ending_view(record: ExecutionRecord) -> Ending | UnsetType:
     if ending is None:
         return UNSET
     return Ending(state=str(ending.state), reason=ending.reason, at=time_text(ending.at))
-
-
-def result_nodes(record: ExecutionRecord, plan: Plan) -> tuple[str, ...]:
-    """The nodes whose outputs form the execution's output."""
-    ending = record.ending
-    if ending is not None and ending.node_id is not None:
-        return (ending.node_id,)
-    return plan.result_nodes
 
 
 def _output(values: Mapping[str, Any], record: ExecutionRecord, plan: Plan) -> Any:

@@ -40,6 +40,7 @@ class MemoryStores:
         self.queue = self.hot.queue
         self.cold = MemoryColdStore(self.hot)
         self.hot.on_wait = self.cold.posts.meet
+        self.hot.on_send = self.cold.executions.deliver
         self.blobs: BlobStore = blobs or MemoryBlobs()
 
     async def open(self) -> None:

@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from penstock.engine.commands import Transition
+from penstock.engine.commands import ControlChild, Send, StartChild, Transition
+from penstock.engine.events import AnyEvent
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.stores import codec, idempotency
 from penstock.stores.base import (
@@ -23,6 +24,7 @@ from penstock.stores.base import (
     check_triggerable,
     partition_of,
 )
+from penstock.stores.children import can_be_controlled, event_of
 from penstock.stores.cold import NO_LINES
 from penstock.stores.matching import finds, finds_dead_letter
 from penstock.stores.memory.api_keys import MemoryApiKeys
@@ -127,6 +129,20 @@ class MemoryExecutions:
         self._control_requests[execution_id] = request
         if waits:
             await self.trigger(execution_id, None, {})
+
+    def deliver(self, send: Send) -> list[AnyEvent]:
+        """Write what a commit sends to another execution; answers the events that follow."""
+        if isinstance(send, StartChild):
+            if send.record.execution_id not in self._intents:
+                self._write(Intent(send.record))
+        elif isinstance(send, ControlChild):
+            execution_id = send.execution_id
+            last_request = self._control_requests.get(execution_id)
+            state = self._state(execution_id)
+            if not can_be_controlled(send, state, last_request):
+                return []
+            self._control_requests[execution_id] = send.request
+        return [event_of(send)]
 
     async def control_requests(self, partition: int) -> dict[str, ControlRequest]:
         running = set(await self.started(partition))

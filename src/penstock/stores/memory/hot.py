@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from msgspec import structs
 
+from penstock.engine.commands import Send
 from penstock.engine.events import AnyEvent, SignalReceived
 from penstock.errors import Fenced, NotOpen
 from penstock.stores import codec
@@ -20,6 +21,10 @@ from penstock.stores.waits import OpenWait
 
 
 def _no_signals(_wait: OpenWait) -> list[SignalReceived]:
+    return []
+
+
+def _no_events(_send: Send) -> list[AnyEvent]:
     return []
 
 
@@ -49,6 +54,8 @@ class MemoryHotStore:
         self._waits_opened = 0
         self.on_wait: Callable[[OpenWait], list[SignalReceived]] = _no_signals
         """Answers what a node that has begun to wait has to get at once."""
+        self.on_send: Callable[[Send], list[AnyEvent]] = _no_events
+        """Writes what goes to another execution; answers the events that follow."""
         self.fenced = 0
         self._members: dict[str, float] = {}
         self.is_open = True
@@ -138,6 +145,8 @@ class MemoryHotStore:
         for ended in plan.ended:
             partition.active.discard(ended.execution_id)
             partition.timers.pop(ended.execution_id, None)
+        for send in plan.sends:
+            self.append_now(self.on_send(send))
         self.queue.apply(plan)
 
     def _apply_change(self, partition: _Partition, execution_id: str, change: bytes) -> None:

@@ -11,7 +11,9 @@
 - `cold`: `SqliteColdStore`, which puts the following together.
 - `definitions`: workflow versions, aliases, known handlers.
 - `executions`: intents, and what became of them.
+- `rows`: the row of a new execution.
 - `intents`: recording intents.
+- `children`: what commits send to other executions.
 - `numbers`: the numbers of executions, in order of creation.
 - `searching`: one page of a search.
 - `counting`: counts.
@@ -37,6 +39,7 @@ from penstock.stores.sqlite.claims import Claims
 from penstock.stores.sqlite.cold import SqliteColdStore
 from penstock.stores.sqlite.hot import SqliteHotStore
 from penstock.stores.sqlite.lock import StoreLock
+from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES, prepare, unusable
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.watching import FileWatch
@@ -94,9 +97,10 @@ class SqliteStores:
             self._writer = Writer(path, watch)
             undo.callback(self._writer.close_now)
 
-        self.hot = SqliteHotStore(self._writer, reader, claims)
+        numbers = Numbers(reader)
+        self.hot = SqliteHotStore(self._writer, reader, claims, numbers)
         self.queue = self.hot.queue
-        self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher)
+        self.cold = SqliteColdStore(self.hot, self._writer, reader, searcher, numbers)
         # earlier versions had the folder beside a symbolic link, not beside the linked file
         earlier_folder = opened.with_name(opened.name + ".blobs")
         self.blobs = self._folder = DirectoryBlobs(folder, earlier_folder, on_made=watch.look)

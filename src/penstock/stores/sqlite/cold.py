@@ -23,10 +23,14 @@ from penstock.stores.sqlite.writer import Writer
 
 class SqliteColdStore:
     def __init__(
-        self, hot: SqliteHotStore, writer: Writer, reader: Reader, searcher: Reader
+        self,
+        hot: SqliteHotStore,
+        writer: Writer,
+        reader: Reader,
+        searcher: Reader,
+        numbers: Numbers,
     ) -> None:
         """`searcher` is for slow reads, so that quick ones on `reader` don't wait behind them."""
-        numbers = Numbers(reader)
         self.definitions = SqliteDefinitions(writer, reader)
         self.executions = SqliteExecutions(hot, writer, reader, searcher, numbers)
         self.signals = SqliteSignals(writer, reader)

@@ -7,10 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-import msgspec
-
 from penstock.engine.commands import Transition
-from penstock.engine.states import ExecutionState
 from penstock.stores import codec
 from penstock.stores.base import (
     ControlRequest,
@@ -22,23 +19,19 @@ from penstock.stores.base import (
 from penstock.stores.cold import NO_LINES
 from penstock.stores.idempotency import KeyUse
 from penstock.stores.partial import history_of
-from penstock.stores.phases import Phase
 from penstock.stores.records import AuditLine, ExecutionRow, FeedCursor, FeedEntry, Search
 from penstock.stores.sql.conditions import NUMBER_MAX
-from penstock.stores.sql.intents import decode_intent, encode_rest
+from penstock.stores.sql.intents import decode_intent
 from penstock.stores.sql.statements import statements_beside
 from penstock.stores.sqlite import searching
 from penstock.stores.sqlite.hot import IntentColumns, SqliteHotStore
-from penstock.stores.sqlite.intents import Row, record_intents
+from penstock.stores.sqlite.intents import record_intents
 from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import UNKNOWABLE, Reader
+from penstock.stores.sqlite.rows import STARTED, WAITING, intent_row
 from penstock.stores.sqlite.writer import Writer
 
 SQL = statements_beside(__file__)
-
-PENDING = str(ExecutionState.PENDING)
-STARTED = str(Phase.STARTED)
-WAITING = str(Phase.WAITING)
 
 
 class SqliteExecutions:
@@ -59,7 +52,7 @@ class SqliteExecutions:
     async def record_intents(
         self, intents: Sequence[Intent], audit: Mapping[str, AuditLine] = NO_LINES
     ) -> list[str]:
-        rows = [self._intent_row(intent) for intent in intents]
+        rows = [intent_row(intent, self._numbers) for intent in intents]
         lead = self._numbers.new_lead()
         ids: list[str] = await self._writer.submit(
             lambda connection: record_intents(connection, intents, rows, lead, audit)
@@ -79,24 +72,6 @@ class SqliteExecutions:
         except UNKNOWABLE:
             return None
         return KeyUse(*rows[0]) if rows else None
-
-    def _intent_row(self, intent: Intent) -> Row:
-        record = intent.record
-        phase = WAITING if intent.waits else STARTED
-        labels = msgspec.json.encode(record.labels) if record.labels else None
-        return (
-            self._numbers.next(record.created_at),
-            record.execution_id,
-            record.workflow,
-            record.version,
-            phase,
-            PENDING,
-            record.created_at,
-            intent.retry_of,
-            labels,
-            codec.encode(record),
-            encode_rest(intent),
-        )
 
     async def trigger(
         self, execution_id: str, input_: bytes | None, overrides: Mapping[str, Any]

@@ -35,8 +35,9 @@ from penstock.stores.matching import last_category
 from penstock.stores.memory.inbox import Inbox
 from penstock.stores.memory.task_queue import MemoryTaskQueue
 from penstock.stores.sql.statements import statements_beside
-from penstock.stores.sqlite import waits
+from penstock.stores.sqlite import children, waits
 from penstock.stores.sqlite.claims import Claims
+from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.sqlite.writer import Writer, insert_many
 from penstock.stores.task_keys import Key, key_of
@@ -65,9 +66,10 @@ def _steady_seconds() -> float:
 class SqliteHotStore:
     partitions = 1
 
-    def __init__(self, writer: Writer, reader: Reader, claims: Claims) -> None:
+    def __init__(self, writer: Writer, reader: Reader, claims: Claims, numbers: Numbers) -> None:
         self._writer = writer
         self._reader = reader
+        self._new_numbers = numbers
         self._inbox = Inbox()
         self._lease = Lease(0, "", "", 0, 0)
         self._expires_at = 0.0
@@ -196,9 +198,20 @@ class SqliteHotStore:
             self._set_timer(execution_id, None)
         if updates.signals:
             self._inbox.append(updates.signals)
+        if updates.sends:
+            self._deliver(updates)
         for ended in plan.ended:
             self._timers.pop(ended.execution_id, None)
             self._numbers.pop(ended.execution_id, None)
+
+    def _deliver(self, updates: _Updates) -> None:
+        """Let what was sent have its effects: it is written."""
+        events, recorded = updates.delivered
+        for n, execution_id, _, _, _, _, _, retry_of, _, record, rest in recorded:
+            self.note_recorded(execution_id, n, (record, rest, retry_of))
+        if updates.lead is not None:
+            self._new_numbers.lead_written(updates.lead)
+        self._inbox.append(events)
 
     def _rows(self, plan: CommitPlan) -> list[tuple[int, bytes]]:
         numbers = self._numbers
@@ -227,7 +240,7 @@ class SqliteHotStore:
         if not token or token != self._lease.token:
             raise Fenced("the store belongs to another owner now")
 
-    def _updates(self, plan: CommitPlan) -> _Updates:
+    def _updates(self, plan: CommitPlan) -> _Updates:  # noqa: C901 -- one list after another
         numbers = self._numbers
         updates = _Updates()
         if self._pending:
@@ -248,6 +261,9 @@ class SqliteHotStore:
         for execution_id in plan.resumed:
             updates.states.append((str(ExecutionState.RUNNING), numbers[execution_id]))
         updates.waits = waits.numbered(plan.waits, numbers)
+        if plan.sends:
+            updates.sends = children.prepared(plan.sends, self._new_numbers)
+            updates.lead = self._new_numbers.new_lead()
         for dead_letter in plan.dead_letters:
             n = numbers[dead_letter.execution_id]
             category = last_category(dead_letter)
@@ -319,9 +335,14 @@ class _Updates:
         self.waits: list[waits.NumberedChange] = []
         self.signals: list[SignalReceived] = []
         """Signals that nodes which begin to wait get at once; known once it is written."""
+        self.sends: list[children.PreparedSend] = []
+        self.lead: float | None = None
+        """Of the numbers of new children."""
+        self.delivered: children.Delivered = children.NOTHING
+        """What follows from what was sent; known once it is written."""
 
     def __bool__(self) -> bool:
-        return any(vars(self).values())
+        return any(value for value in vars(self).values() if value is not self.delivered)
 
 
 def _write(
@@ -346,6 +367,8 @@ def _write(
     )
     insert_many(connection, SQL.put_reports, updates.reports)
     updates.signals = waits.write(connection, updates.waits)
+    if updates.sends:
+        updates.delivered = children.write(connection, updates.sends, updates.lead)
 
 
 def _write_begun(connection: sqlite3.Connection, numbers: list[int]) -> None:

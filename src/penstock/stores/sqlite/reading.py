@@ -19,6 +19,7 @@ from penstock.stores.blobs import DirectoryBlobs
 from penstock.stores.object_blobs import BlobsMovedToObjects, ObjectBlobs
 from penstock.stores.sqlite.cold import SqliteColdStore
 from penstock.stores.sqlite.lock import name_in_use
+from penstock.stores.sqlite.numbers import Numbers
 from penstock.stores.sqlite.preparing import SCHEMA_VERSION, UPDATES
 from penstock.stores.sqlite.reader import Reader
 from penstock.stores.topology import Topology
@@ -49,7 +50,7 @@ class ReadOnlySqliteStores:
             undo.callback(searcher.close)
             self.refusing = refusing(path)
             self.hot = self.queue = self.refusing
-            self.cold = SqliteColdStore(self.hot, self.refusing, reader, searcher)
+            self.cold = SqliteColdStore(self.hot, self.refusing, reader, searcher, Numbers(reader))
             self._closing = undo.pop_all()
 
         folder = blobs or path.with_name(path.name + ".blobs")
