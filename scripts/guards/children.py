@@ -39,4 +39,28 @@ GUARDS = [
         without="pass",
         test=TEST,
     ),
+    Guard(
+        "a control request that has no effect on a child is dropped",
+        "stores/children.py",
+        at="can_be_controlled",
+        pattern="check_controllable(...)",
+        without="pass",
+        test="tests/contract/test_children.py",
+    ),
+    Guard(
+        "a child gets no input that no database stores",
+        "orchestrator/children.py",
+        at="ChildFinder._find",
+        pattern="check_values(...)",
+        without="pass",
+        test="tests/runtime/test_children.py",
+    ),
+    Guard(
+        "nothing is told of a child that goes on",
+        "orchestrator/children.py",
+        at="ends_of",
+        pattern="record.state not in EXECUTION_ENDS",
+        without="False",
+        test="tests/orchestrator/test_recovery.py",
+    ),
 ]

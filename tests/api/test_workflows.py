@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from penstock.service.workflows import choose
+from penstock.stores.references import choose
 from tests.api.caller import Caller, assert_problem, at_once, document, segment
 from tests.api_server import running_service
 

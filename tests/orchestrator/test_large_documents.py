@@ -111,7 +111,7 @@ def test_an_owner_that_dies_meanwhile_is_followed_by_one_that_starts_it() -> Non
             task.cancel()
         await desk.stores.hot.release(owner.lease)
         following = await desk.own("owner-2")
-        await recover(desk.stores, 0, following.lease.position)
+        await recover(desk.stores, desk.plans, 0, following.lease.position)
         await desk.drain(following)
         await go_on(desk, following, goes_on)
         assert [task.execution_id for task in await desk.work(following)] == [large]

@@ -40,7 +40,7 @@ async def _lose(desk: TieredDesk) -> PartitionOwner:
     """Everything, and a new owner builds it again and recovers."""
     desk.stores.lose_everything()
     owner = await _owner(desk, "owner-2")
-    await recover(desk.stores, 0, owner.lease.position)
+    await recover(desk.stores, desk.plans, 0, owner.lease.position)
     await desk.drain(owner)
     return owner
 

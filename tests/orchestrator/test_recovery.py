@@ -1,26 +1,42 @@
 """What a new owner finds, and what it does about it before it reads its inbox."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from penstock.contract.facts import Owner, begin, ended, new_intent, queued, task
-from penstock.engine.commands import Commands, NodeRun, Transition
+from penstock.contract.facts import (
+    Owner,
+    begin,
+    ended,
+    new_intent,
+    queued,
+    record,
+    started,
+    submitted,
+    task,
+)
+from penstock.engine.children import start_of
+from penstock.engine.commands import Commands, More, NodeRun, Parent, Transition
 from penstock.engine.events import (
     AnyEvent,
     CancelRequested,
+    ChildEnded,
     Continued,
     ExecutionStarted,
     ResumeRequested,
     TaskLost,
     TaskReturned,
 )
-from penstock.engine.states import NodeState
+from penstock.engine.states import ExecutionState, NodeState
+from penstock.orchestrator.children import ends_of
 from penstock.orchestrator.recovery import CHUNK, recover, sweep
 from penstock.stores.base import Stores
+from penstock.stores.plan_cache import PlanCache
 from penstock.stores.sqlite import SqliteStores
 from penstock.stores.task_keys import key_of
 from tests.orchestrator.desk import Desk, TieredDesk, diamond, node
@@ -39,7 +55,7 @@ def _after_a_restart(
         await before(stores)
         await stores.close()
         stores = SqliteStores(folder / "store.db")
-        await recover(stores, 0)
+        await recover(stores, PlanCache(stores.cold, dict), 0)
         events = await _inbox(stores)
         await stores.close()
         stores = SqliteStores(folder / "store.db")
@@ -112,6 +128,47 @@ def test_what_has_ended_is_left_alone_and_its_notes_are_forgotten(tmp_path: Path
     assert noted == set()
 
 
+@pytest.mark.parametrize("state", ["COMPLETED", "FAILED", "CANCELLED"])
+def test_a_parent_is_told_of_a_child_that_ended_before_it_heard(state: str, tmp_path: Path) -> None:
+    config = b'{"workflow":"report","version":1,"input":{}}'
+
+    async def leave_before_the_parent_heard(stores: SqliteStores) -> None:
+        document = {"name": "report", "nodes": [{"id": "a", "handler": "echo"}]}
+        await stores.cold.definitions.put_workflow("report", "1", json.dumps(document).encode(), 1)
+        owner = await begin(stores, "e1")
+        for child in ("over", "active"):
+            more = More(child=child, config=config, kind="workflow")
+            run = NodeRun(child, NodeState.WAITING, 2, started_at=1002.0, more=more)
+            line = Transition(2, 2.0, child, "PENDING", "WAITING", 2)
+            start = start_of(record("e1"), run)
+            assert start is not None
+            commands = Commands("e1", nodes={child: run}, history=[line], sends=[start])
+            await owner.commit(commands)
+            await owner.commit(started(child, record=start.record))
+        (over,) = (await stores.cold.executions.intents(["over"])).values()
+        end = structs.replace(over.record, state=ExecutionState(state), finished_at=3.0)
+        await owner.commit(ended("over", record=end, outputs={"a": b"7"}))
+
+    events, _ = _after_a_restart(tmp_path, leave_before_the_parent_heard)
+    (told,) = [event for event in events if isinstance(event, ChildEnded)]
+    output = b'{"a":7}' if state == "COMPLETED" else None
+    assert told == ChildEnded("e1", "over", 2, "over", state, output)
+
+
+def test_nothing_is_told_of_a_child_that_goes_on_and_one_that_is_nowhere_is_named(
+    tmp_path: Path,
+) -> None:
+    async def scenario() -> None:
+        stores = SqliteStores(tmp_path / "store.db")
+        parent = Parent("e1", "bill", 1, "e1", 1)
+        await stores.cold.executions.record_intents([submitted("active", parent=parent)])
+        plans = PlanCache(stores.cold, dict)
+        assert await ends_of(stores, plans, ["active", "nobody"]) == ([], {"nobody"})
+        await stores.close()
+
+    asyncio.run(scenario())
+
+
 def test_all_of_many_executions_are_looked_at(tmp_path: Path) -> None:
     names = [f"e{number}" for number in range(2 * CHUNK + 1)]
 
@@ -131,7 +188,7 @@ def test_where_the_store_keeps_its_tasks_only_starts_are_made_up_for() -> None:
         await desk.start(diamond())
         await desk.drain(await desk.own())
         missing = await desk.record_intent(await desk.workflow([node("a")], name="other"))
-        assert await recover(desk.stores, 0) == 2
+        assert await recover(desk.stores, desk.plans, 0) == 2
         assert await _inbox(desk.stores) == [ExecutionStarted(missing)]
 
     asyncio.run(scenario())
@@ -147,7 +204,7 @@ def test_recovering_twice_does_no_harm(tmp_path: Path) -> None:
         for fetched in await stores.queue.fetch("worker-1", {"echo"}, 1):
             stores.queue.begin(key_of(fetched))
         for _ in range(2):
-            await recover(stores, 0)
+            await recover(stores, PlanCache(stores.cold, dict), 0)
         lost = [event for event in await _inbox(stores) if isinstance(event, TaskLost)]
         assert lost == [], "its worker lives, and runs it"
         await stores.close()
@@ -171,7 +228,7 @@ def test_a_worker_that_lives_on_through_a_change_of_owner_keeps_its_running_task
             )
         )
         await Owner.of(stores)
-        await recover(stores, 0)
+        await recover(stores, PlanCache(stores.cold, dict), 0)
         assert not any(isinstance(event, TaskLost) for event in await _inbox(stores))
         await stores.close()
 
@@ -186,7 +243,7 @@ def test_a_task_that_waits_through_a_change_of_owner_is_not_handed_out_again(
         owner = await begin(stores, "e1")
         await owner.commit(queued(task("e1", "a")))
         await Owner.of(stores)
-        await recover(stores, 0)
+        await recover(stores, PlanCache(stores.cold, dict), 0)
         assert await _inbox(stores) == [Continued("e1")]
         await stores.close()
 
@@ -283,7 +340,7 @@ def test_where_the_store_keeps_its_tasks_nothing_is_loaded_to_recover(
         await desk.start(diamond())
         await desk.drain(await desk.own())
         monkeypatch.setattr(desk.stores.hot, "load", None)
-        assert await recover(desk.stores, 0) == 1
+        assert await recover(desk.stores, desk.plans, 0) == 1
 
     asyncio.run(scenario())
 
@@ -294,7 +351,7 @@ def test_where_the_store_keeps_its_tasks_control_requests_are_asked_for_again_to
         name = await desk.start(diamond())
         await desk.drain(await desk.own())
         await desk.stores.cold.executions.request_control(name, "cancel")
-        await recover(desk.stores, 0)
+        await recover(desk.stores, desk.plans, 0)
         assert await _inbox(desk.stores) == [CancelRequested(name)]
 
     asyncio.run(scenario())

@@ -16,6 +16,7 @@ this is the same for every store.
 - `owner`: the loop: decides for the executions of one partition.
 - `loader`: loads executions that aren't in memory.
 - `preparer`: has expensive conditions and configs evaluated in a sandbox, beside the loop.
+- `children`: what children need to begin, and what is sent to and from them.
 - `routing`: the queue that a task goes to, by what live workers serve.
 - `committer`: commits of one partition, one after another.
 - `reaper`: takes tasks back from dead workers.

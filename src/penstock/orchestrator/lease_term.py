@@ -53,6 +53,7 @@ class LeaseTerm:
         large_turn: asyncio.Lock | None = None,
     ) -> None:
         self._stores = stores
+        self._plans = plans
         self.lease = lease
         self._metrics = metrics
         self._observer = observer
@@ -136,7 +137,9 @@ class LeaseTerm:
 
     async def _recover(self) -> int:
         try:
-            return await recover(self._stores, self.lease.partition, self.lease.position)
+            return await recover(
+                self._stores, self._plans, self.lease.partition, self.lease.position
+            )
         except StoreUnavailable as error:
             if not self._topology.tasks_are_durable:
                 raise

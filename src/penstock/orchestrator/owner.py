@@ -19,6 +19,7 @@ from penstock.engine.events import (
     AnyEvent,
     Blob,
     CancelRequested,
+    ChildEnded,
     Continued,
     ExecutionStarted,
     SignalReceived,
@@ -33,6 +34,7 @@ from penstock.engine.states import EXECUTION_ENDS, NodeState
 from penstock.engine.transitions import fail_from_records
 from penstock.engine.waiting import is_expiring
 from penstock.errors import StoreError, StoreUnavailable
+from penstock.orchestrator.children import ChildFinder, join_output
 from penstock.orchestrator.committer import TRANSIENT, Committer
 from penstock.orchestrator.loader import ColdStoreAway, Loader, PlanMissing
 from penstock.orchestrator.preparer import Preparer
@@ -138,6 +140,7 @@ class PartitionOwner:
             is_tiered=stores.topology.is_tiered,
         )
         self._preparer = Preparer(sandbox, self._wake_up, self._store_config, timing)
+        self._children = ChildFinder(stores, plans, sandbox, self._wake_up, timing)
         self._weight = 0
         self._deciding = False
         self._retiring = False
@@ -159,6 +162,7 @@ class PartitionOwner:
             for task in self._waits:
                 task.cancel()
             await self._preparer.close()
+            await self._children.close()
             await self._committer.end()
 
     async def step(self) -> None:
@@ -328,6 +332,9 @@ class PartitionOwner:
         prepared = self._preparer.take(record.execution_id)
         if prepared:
             handling.provide_prepared(execution, prepared)
+        found = self._children.take(record.execution_id)
+        if found:
+            handling.provide_found(execution, found)
 
         before = execution.commands.weight
         handling.handle(execution, event, now)
@@ -335,6 +342,8 @@ class PartitionOwner:
 
         if execution.unprepared:
             self._preparer.ask(record.execution_id, record.workflow, execution.take_unprepared())
+        if execution.lookups:
+            self._children.ask(record.execution_id, execution.take_lookups())
 
     async def _wake_up(self, execution_id: str) -> None:
         """Wake an execution up through the inbox: that wakes an owner who waits, on every store."""
@@ -505,6 +514,7 @@ class PartitionOwner:
             execution_id = commands.execution_id
             if commands.finished:
                 self._preparer.forget(execution_id)
+                self._children.forget(execution_id)
                 if execution_id in self._broken:
                     ended.append(self._broken.pop(execution_id).stored)
                 else:
@@ -533,6 +543,10 @@ class PartitionOwner:
         for commands in changes:
             if commands.size > inline_max_bytes:
                 await self._spill_outputs(commands)
+            if commands.sends and not self._topology.is_tiered:  # else when it is delivered
+                for send in commands.sends:
+                    if isinstance(send, ChildEnded):
+                        await join_output(self._blobs, send, inline_max_bytes)
             for task in commands.tasks:
                 config = task.config
                 if isinstance(config, bytes) and len(config) > inline_max_bytes:
@@ -565,6 +579,9 @@ class PartitionOwner:
                 task.inputs = [
                     (name, blob if value is output else value) for name, value in task.inputs
                 ]
+            for send in commands.sends:
+                if isinstance(send, ChildEnded) and send.output is output:
+                    send.output = blob
 
     async def _store_config(self, config: bytes) -> Value:
         """A config as a blob, if it is large.

@@ -5,6 +5,7 @@
 - Where queued tasks don't outlive the process, each node that was queued is handed out again, with
   the same attempt. A node that was claimed by a worker has lost that attempt, so that a handler
   that kills its process can't do so for ever.
+- A child that ended, and whose parent may not have been told, is told of again.
 - A signal that was stored and perhaps never reached the inbox is appended again.
 - A control request (cancel, pause or resume) that was stored and perhaps never handled is appended
   again.
@@ -29,7 +30,9 @@ from penstock.engine.events import (
     TaskReturned,
 )
 from penstock.engine.states import EXECUTION_ENDS, NodeState
+from penstock.orchestrator.children import children_of, ends_of
 from penstock.stores.base import ControlRequest, Stored, Stores, TaskQueue
+from penstock.stores.plan_cache import PlanCache
 
 CHUNK = 500
 INBOX_CHUNK = 5000
@@ -42,14 +45,14 @@ LAST_PROCESS = "of the last process"
 Key = tuple[str, str, int, int]
 
 
-async def recover(stores: Stores, partition: int, position: int = 0) -> int:
+async def recover(stores: Stores, plans: PlanCache, partition: int, position: int = 0) -> int:
     """Append the events that are missing to the inbox of a new owner.
 
     Everything after `position` is still to be read there. Returns the number of executions that
     were looked at.
     """
     if not stores.topology.tasks_are_durable:
-        return await _make_up(stores, partition)
+        return await _make_up(stores, plans, partition)
     execution_ids = await stores.cold.executions.started(partition)
     await _make_up_starts(stores, partition, execution_ids, position)
     return len(execution_ids)
@@ -156,12 +159,13 @@ async def _awaited(stores: Stores, partition: int, position: int) -> set[str]:
     return execution_ids
 
 
-async def _make_up(stores: Stores, partition: int) -> int:
+async def _make_up(stores: Stores, plans: PlanCache, partition: int) -> int:
     """Append events for all executions, where nothing else has outlived the process.
 
     Returns the number of executions.
     """
     execution_ids = await stores.cold.executions.started(partition)
+    unfinished = set(execution_ids)
     orphans = set(stores.queue.orphans())
     lost: set[Key] = set()
     control_requests = await stores.cold.executions.control_requests(partition)
@@ -177,6 +181,11 @@ async def _make_up(stores: Stores, partition: int) -> int:
             elif control_requests.get(execution_id) != "cancel":
                 events.append(ExecutionStarted(execution_id))
             events += signals.get(execution_id, ())
+            if stored is not None:
+                children = [start.record.execution_id for start in children_of(stored)]
+                over = [child for child in children if child not in unfinished]
+                if over:
+                    events += (await ends_of(stores, plans, over))[0]
             if execution_id in control_requests:
                 events.append(CONTROL_EVENTS[control_requests[execution_id]](execution_id))
         await stores.hot.append(events, own=True)

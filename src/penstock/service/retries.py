@@ -251,4 +251,5 @@ def _new_record(
     record.priority = old.priority
     record.lenient_config = old.lenient_config
     record.started_by = old.started_by
+    record.pins = old.pins
     return record

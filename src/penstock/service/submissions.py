@@ -179,6 +179,9 @@ class Submissions:
         records = [
             self._record(new_execution_id(), plan, data, labels, priority) for data in checked
         ]
+        if plan.has_children:
+            for record in records:
+                record.pins = await self._workflows.pins(plan, record.execution_id)
         intents = [Intent(record) for record in records]
         await self.backlog.enter(plan.name, len(intents))
         for first in range(0, len(intents), STARTS_MAX):
@@ -208,6 +211,8 @@ class Submissions:
         record.trace = start_request.trace
         record.started_by = start_request.key_scope
         record.lenient_config = start_request.lenient_config
+        if plan.has_children:
+            record.pins = await self._workflows.pins(plan, execution_id)
 
         if not start_request.waits:
             await self.backlog.enter(plan.name)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
-from zlib import crc32
 
 import msgspec
 
@@ -24,6 +23,7 @@ from penstock.definition.problems import Problem
 from penstock.definition.read import content_hash, dump_document
 from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
 from penstock.service.timing import ServiceTiming
+from penstock.stores import references
 from penstock.stores.base import Stores, WorkflowVersion
 from penstock.stores.plan_cache import PLANS_BYTES_MAX, PlanCache
 from penstock.stores.records import LATEST, Weights, WorkflowRow
@@ -31,8 +31,9 @@ from penstock.views.graphs import WorkflowGraph, workflow_graph
 from penstock.views.workflows import Validation
 
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
-VERSION_DIGITS_MAX = len(str(2**62))
 COMPILED_PLANS_MAX = 1000
+PINS_MAX = 1000
+"""References of one tree whose meaning is recorded."""
 COMPILED_BYTES_MAX = PLANS_BYTES_MAX
 LARGE_BYTES = 8 * 1024
 """A document of this size is compiled in a thread: 8 KB of conditions take 30 ms to compile."""
@@ -269,21 +270,33 @@ class Workflows:
     async def find(self, reference: str, execution_id: str = "") -> tuple[str, int]:
         """The name and the version that a reference means for this execution."""
         name, weights = await self.meaning(reference)
-        return name, choose(weights, execution_id)
+        return name, references.choose(weights, execution_id)
+
+    async def pins(self, plan: Plan, root_id: str) -> dict[str, tuple[str, int]]:
+        """By reference, the name and version that it means for the children of an execution.
+
+        Of all workflows that it may come to, as far as documents name them. What isn't there fails
+        the node that asks for it.
+        """
+        pins: dict[str, tuple[str, int]] = {}
+        plans = [plan] if plan.has_children else []
+        for parent in plans:
+            for node in parent.handler_nodes():
+                reference = None if node.child is None else node.child.reference
+                if reference is None or reference in pins or len(pins) == PINS_MAX:
+                    continue
+                try:
+                    pins[reference] = await self.find(reference, root_id)
+                    child = await self._plans.need(*pins[reference])
+                except NotFound:
+                    continue
+                if child.has_children:
+                    plans.append(child)
+        return pins
 
     async def meaning(self, reference: str) -> tuple[str, Weights]:
         """The name and the versions that a reference means. A name may contain an @."""
-        name, at, tag = reference.rpartition("@")
-        if at and name:
-            weights = await self._target(name, tag)
-            if weights:
-                return name, weights
-        weights = await self._target(reference, LATEST)
-        if weights:
-            return reference, weights
-        if at and name and await self._target(name, LATEST):
-            raise NotFound(f"the workflow {name!r} has no version or alias {tag!r}")
-        raise NotFound(f"there is no workflow {reference!r} in this store")
+        return await references.meaning(self._target, reference)
 
     async def validation(
         self,
@@ -401,40 +414,12 @@ class Workflows:
         return read
 
     async def _read_target(self, name: str, tag: str) -> Weights | None:
-        if tag == LATEST:
-            newest = await self._cold.definitions.get_workflow(name)
-            return {newest.version: 100} if newest else None
-
-        if tag.isascii() and tag.isdecimal():
-            if len(tag) > VERSION_DIGITS_MAX:
-                return None
-            version = int(tag)
-            for stored in await self._cold.definitions.versions(
-                name
-            ):  # deleted ones aren't among them
-                if stored.version == version:
-                    return {version: 100}
-            return None
-
-        aliases = await self._cold.definitions.aliases(name)
-        return aliases.get(tag)
+        return await references.read_target(self._cold.definitions, name, tag)
 
     def _forget(self, name: str) -> None:
         self._changes += 1
         for key in [key for key in self._targets if key[0] == name]:
             del self._targets[key]
-
-
-def choose(weights: Weights, execution_id: str) -> int:
-    """Choose a version by the weights; the same one for the same id."""
-    if len(weights) == 1:
-        return next(iter(weights))
-    remainder = crc32(execution_id.encode()) % sum(weights.values())
-    for version in sorted(weights):
-        remainder -= weights[version]
-        if remainder < 0:
-            return version
-    raise AssertionError("the shares add up")
 
 
 def _is_small(document: Any) -> bool:

@@ -13,6 +13,7 @@ The protocols, and what all stores share:
 - `records`: what cold stores keep beside executions, and how they are searched.
 - `matching`: what the filters of a search mean.
 - `idempotency`: idempotency keys.
+- `references`: what a reference to a workflow means.
 - `children`: what commits send to children and to parents.
 - `posts`: signals to whoever waits for a correlation.
 - `waits`: nodes that wait for somebody, over all executions.
