@@ -63,4 +63,20 @@ GUARDS = [
         without="False",
         test="tests/orchestrator/test_recovery.py",
     ),
+    Guard(
+        "a child that has ended isn't started again",
+        "orchestrator/children.py",
+        at="Relay._start",
+        pattern="intent.record.state in EXECUTION_ENDS",
+        without="False",
+        test="tests/orchestrator/test_children.py",
+    ),
+    Guard(
+        "a former owner starts no child",
+        "orchestrator/tiering/archiver.py",
+        at="Archiver._move",
+        pattern="if downwards: ...",
+        without="if downwards: await self._relay.deliver(downwards)",
+        test="tests/orchestrator/test_children.py",
+    ),
 ]

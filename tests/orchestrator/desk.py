@@ -16,6 +16,7 @@ from penstock.definition.plan import Plan, compile_document
 from penstock.engine.commands import Commands, ExecutionRecord, Task
 from penstock.engine.events import ExecutionStarted, TaskFailed, TaskSucceeded
 from penstock.engine.states import ExecutionState
+from penstock.orchestrator.children import Relay
 from penstock.orchestrator.orchestrator import Orchestrator
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.reaper import Reaper
@@ -209,7 +210,12 @@ class TieredDesk(Desk):
             lambda: self.now,
             timing=self.timing,
             portions=self.portions,
+            relay=self.relay,
         )
+
+    @property
+    def relay(self) -> Relay:
+        return Relay(self.stores, self.plans, self._inline_max_bytes, self.timing)
 
     def checkpointer(self, owner: PartitionOwner, metrics: Metrics | None = None) -> Checkpointer:
         return Checkpointer(
@@ -240,6 +246,7 @@ class TieredDesk(Desk):
             metrics=metrics,
             timing=self.timing,
             portions=self.portions,
+            relay=self.relay,
         )
 
     def row(self, name: str) -> Stored:

@@ -126,9 +126,7 @@ def test_an_input_with_what_no_database_stores_fails_the_node(tmp_path: Path) ->
     async def use(engine: Engine) -> None:
         await engine.put_workflow(billing())
         flow = Workflow("order")
-        parsed = flow.node(
-            "parsed", "transform", input='"a\\u0000b"', transform_type="json_parse"
-        )
+        parsed = flow.node("parsed", "transform", input='"a\\u0000b"', transform_type="json_parse")
         flow.workflow("bill", "billing", {"sum": parsed})
         result = await engine.result((await engine.start(flow)).id)
         assert result.nodes["parsed"]["state"] == "COMPLETED"

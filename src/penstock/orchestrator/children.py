@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
@@ -11,19 +12,20 @@ from msgspec import structs
 from penstock.definition.parse import check_values
 from penstock.definition.schema import lines_of
 from penstock.engine.children import Found, Lookup, start_of
-from penstock.engine.commands import ControlChild, NodeRun, Send, StartChild
+from penstock.engine.commands import ControlChild, Send, StartChild
 from penstock.engine.events import AnyEvent, Blob, ChildEnded, TaskError
 from penstock.engine.parents import end_of, joined
 from penstock.engine.reasons import ErrorCategory
 from penstock.engine.states import EXECUTION_ENDS, ExecutionState, NodeState
-from penstock.errors import Conflict, InvalidWorkflow, NotFound, StoreError
+from penstock.errors import Conflict, InvalidWorkflow, NotFound, StoreError, StoreUnavailable
 from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.sandbox import Sandbox, schema_problems_in
 from penstock.stores import references
 from penstock.stores.base import BlobStore, Intent, Stored, Stores
 from penstock.stores.children import event_of
-from penstock.stores.cold import ColdStore
 from penstock.stores.plan_cache import PlanCache
+
+log = logging.getLogger("penstock.orchestrator")
 
 FOUND_MAX = 100
 """Answers after which the owner is woken, while others are looked up."""
@@ -150,44 +152,94 @@ async def join_output(blobs: BlobStore, event: ChildEnded, inline_max_bytes: int
     event.parts = {}
 
 
-async def deliver(cold: ColdStore, sends: Sequence[Send]) -> list[AnyEvent]:
-    """Write what commits have sent to other executions, where hot and cold store are two.
+class Relay:
+    """Delivers what commits have sent to other executions, where hot and cold store are two.
 
-    Answers the events that follow. Doing it twice does no harm. Raises `StoreError`.
+    Doing it twice does no harm: whoever gets it looks whether it is current. A store that is away
+    is waited for.
     """
-    events: list[AnyEvent] = []
-    starts = [send for send in sends if isinstance(send, StartChild)]
-    for first in range(0, len(starts), CHUNK):
-        events += await _start(cold, starts[first : first + CHUNK])
-    for send in sends:
-        if isinstance(send, ControlChild):
+
+    def __init__(
+        self, stores: Stores, plans: PlanCache, inline_max_bytes: int, timing: OrchestratorTiming
+    ) -> None:
+        self._stores = stores
+        self._plans = plans
+        self._inline_max_bytes = inline_max_bytes
+        self._away_seconds = timing.cold_away_seconds
+
+    async def deliver(self, sends: Sequence[Send]) -> None:
+        """Deliver starts and control requests: into the cold store, then into the inboxes."""
+        while True:
             try:
-                await cold.executions.request_control(send.execution_id, send.request)
-            except (NotFound, Conflict):
-                continue  # it has ended meanwhile, or is as it is to be
-            events.append(event_of(send))
-    return events
+                events = await self._write(sends)
+                await self._stores.hot.append(events, own=True)
+            except StoreUnavailable as error:
+                log.warning("children can't be started or stopped now: %s", error)
+                await asyncio.sleep(self._away_seconds)
+            else:
+                return
+
+    async def tell(self, ends: Sequence[ChildEnded]) -> None:
+        """Tell parents of ends that the cold store has."""
+        while True:
+            try:
+                for event in ends:
+                    await join_output(self._stores.blobs, event, self._inline_max_bytes)
+                await self._stores.hot.append(ends, own=True)
+            except StoreUnavailable as error:
+                log.warning("parents can't be told of their children now: %s", error)
+                await asyncio.sleep(self._away_seconds)
+            else:
+                return
+
+    async def _write(self, sends: Sequence[Send]) -> list[AnyEvent]:
+        """Write starts and control requests; answers the events that follow."""
+        events: list[AnyEvent] = []
+        starts = [send for send in sends if isinstance(send, StartChild)]
+        for first in range(0, len(starts), CHUNK):
+            events += await self._start(starts[first : first + CHUNK])
+        for send in sends:
+            if isinstance(send, ControlChild):
+                try:
+                    await self._stores.cold.executions.request_control(
+                        send.execution_id, send.request
+                    )
+                except (NotFound, Conflict):
+                    continue  # it has ended meanwhile, or is as it is to be
+                events.append(event_of(send))
+        return events
+
+    async def _start(self, starts: Sequence[StartChild]) -> list[AnyEvent]:
+        """Record children that aren't there; those that have ended are told of again."""
+        by_id = {start.record.execution_id: start for start in starts}
+        executions = self._stores.cold.executions
+        known = await executions.intents(by_id)
+        new = [Intent(start.record) for child, start in by_id.items() if child not in known]
+        if new:
+            await executions.record_intents(new)
+        over = [child for child, intent in known.items() if intent.record.state in EXECUTION_ENDS]
+        told, _ = await ends_of(self._stores, self._plans, over)
+        going_on = [event_of(start) for child, start in by_id.items() if child not in over]
+        return [*going_on, *told]
 
 
-async def _start(cold: ColdStore, starts: Sequence[StartChild]) -> list[AnyEvent]:
-    by_id = {start.record.execution_id: start for start in starts}
-    known = await cold.executions.intents(by_id)
-    new = [Intent(start.record) for child, start in by_id.items() if child not in known]
-    if new:
-        await cold.executions.record_intents(new)
-    return [event_of(start) for start in starts]
+def children_of(stored: Stored, *, with_detached: bool = False) -> list[StartChild]:
+    """The starts of the children that nodes of an execution wait for.
 
-
-def children_of(stored: Stored) -> list[StartChild]:
-    """The starts of the children that nodes of an execution wait for."""
-    return [start for run in stored.runs.values() for start in _awaited(stored, run)]
-
-
-def _awaited(stored: Stored, run: NodeRun) -> Iterable[StartChild]:
-    if run.state is NodeState.WAITING and run.more is not None and run.more.child is not None:
+    `with_detached`: also of those that nobody waits for.
+    """
+    starts: list[StartChild] = []
+    for run in stored.runs.values():
+        is_open = run.state is NodeState.WAITING
+        is_detached = with_detached and run.state is NodeState.COMPLETED
+        if run.more is None or run.more.child is None or not (is_open or is_detached):
+            continue
         start = start_of(stored.record, run)
-        if start is not None:
-            yield start
+        if start is None or start.record.parent is None:
+            continue
+        if is_open or not start.record.parent.is_awaited:
+            starts.append(start)
+    return starts
 
 
 async def ends_of(

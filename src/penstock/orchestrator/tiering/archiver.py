@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import chain
 
 from penstock.engine.commands import DeadLetter
-from penstock.engine.events import SignalReceived
+from penstock.engine.events import ChildEnded, SignalReceived
+from penstock.orchestrator.children import Relay
 from penstock.orchestrator.tiering.cold_writer import ColdWriter
 from penstock.orchestrator.tiering.hot_reader import HotReader
 from penstock.orchestrator.tiering.portions import Portions
@@ -41,11 +42,13 @@ class Archiver:
         *,
         timing: OrchestratorTiming,
         portions: Portions,
+        relay: Relay,
         deliver: Callable[[Sequence[SignalReceived]], Awaitable[None]] = _deliver_later,
     ) -> None:
         """`deliver` puts signals into the inbox."""
         self._timing = timing
         self._deliver = deliver
+        self._relay = relay
         self._entries_max = portions.outbox_entries_max
         self._hot = hot
         self._cold_writer = cold_writer
@@ -54,19 +57,28 @@ class Archiver:
         self._now = now
         self._reader = HotReader(hot, portions)
         self._woken = asyncio.Event()
+        self._is_urgent = asyncio.Event()
 
-    def wake(self) -> None:
-        """Wake the archiver: something was put in the outbox."""
+    def wake(self, *, at_once: bool = False) -> None:
+        """Wake the archiver: something was put in the outbox.
+
+        `at_once`: another execution waits for it.
+        """
         self._woken.set()
+        if at_once:
+            self._is_urgent.set()
 
     async def run(self) -> None:
         while True:
             self._woken.clear()
+            self._is_urgent.clear()
             await self.drain()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._timing.archive_seconds):
                     await self._woken.wait()
-                    await asyncio.sleep(self._timing.collect_seconds)
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(self._timing.collect_seconds):
+                            await self._is_urgent.wait()
 
     async def drain(self) -> None:
         """Archive until the outbox is empty."""
@@ -83,6 +95,11 @@ class Archiver:
             signals = await self._cold_writer.put_waits(waits)
             # one whose reply is lost is found by the reconciler
             await self._deliver(signals)
+        sends = [send for entry in entries for send in entry.sends]
+        downwards = [send for send in sends if not isinstance(send, ChildEnded)]
+        if downwards:
+            await self._hot.acknowledge_outbox(self._lease, 0, ())
+            await self._relay.deliver(downwards)
         reports = {entry.execution_id: entry.report for entry in entries if entry.report}
 
         only_dead_letters = [
@@ -107,6 +124,12 @@ class Archiver:
                 continue
             if entry.execution_id not in refused:
                 ended[entry.execution_id] = entry.summary
+        # durable before heard: the cold store has these ends, so no loss of the hot one undoes them
+        told = [
+            send for send in sends if isinstance(send, ChildEnded) and send.child not in refused
+        ]
+        if told:
+            await self._relay.tell(told)
         await self._hot.acknowledge_outbox(self._lease, len(entries), list(ended))
         self._count(list(ended.values()))
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from penstock.engine.events import SignalReceived
 from penstock.errors import Fenced, StoreError, StoreUnavailable
+from penstock.orchestrator.children import OUTPUT_BYTES_MAX, Relay
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering import rebuild
 from penstock.orchestrator.tiering.archiver import Archiver
@@ -39,6 +40,7 @@ class PartitionTiering:
         self._metrics = metrics
         self._timing = timing
         self._portions = portions = Portions()
+        self._relay = Relay(stores, plans, OUTPUT_BYTES_MAX, timing)
         cold_writer = ColdWriter(tiering, owner, plans, metrics, timing=timing, portions=portions)
         self._archiver = Archiver(
             tiering.hot,
@@ -48,6 +50,7 @@ class PartitionTiering:
             stores.hot.now,
             timing=timing,
             portions=portions,
+            relay=self._relay,
             deliver=self._deliver,
         )
         self._checkpointer = Checkpointer(
@@ -79,6 +82,7 @@ class PartitionTiering:
             metrics=self._metrics,
             timing=self._timing,
             portions=self._portions,
+            relay=self._relay,
         )
         self._metrics.rebuilt += restored or 0  # not in one line: others count while this one waits
         self._is_built.set()
@@ -118,7 +122,7 @@ class PartitionTiering:
         dirty.update([execution_id for execution_id, _ in plan.changes])
         dirty.difference_update([ended.execution_id for ended in plan.ended])
         if plan.outbox:
-            self._archiver.wake()
+            self._archiver.wake(at_once=bool(plan.sends))
 
     async def archive(self) -> None:
         await self._is_built.wait()

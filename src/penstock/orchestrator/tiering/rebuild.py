@@ -19,6 +19,7 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
+from penstock.engine.commands import StartChild
 from penstock.engine.events import (
     AnyEvent,
     CancelRequested,
@@ -28,6 +29,7 @@ from penstock.engine.events import (
 )
 from penstock.engine.states import EXECUTION_ENDS
 from penstock.engine.transitions import begin_generation
+from penstock.orchestrator.children import Relay, children_of
 from penstock.orchestrator.tiering.portions import Portions
 from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.stores import codec
@@ -76,6 +78,7 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     metrics: Metrics | None = None,
     timing: OrchestratorTiming,
     portions: Portions,
+    relay: Relay | None = None,
 ) -> int | None:
     """Rebuild the partition if it has to be.
 
@@ -91,7 +94,9 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     built = await tiering.hot.built(lease)
     if built == store_id and lease.commit_number >= known_number:
         if claimed_number < lease.cold_number:
-            await _follow_cold_store_back(stores, tiering, lease, claimed_number, metrics, portions)
+            await _follow_cold_store_back(
+                stores, tiering, lease, claimed_number, metrics, portions, relay
+            )
         return None
 
     if built == store_id:
@@ -110,7 +115,7 @@ async def build(  # noqa: PLR0913 -- what it is decided by
     # or undone
     generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, number)
     await tiering.hot.wipe(lease)
-    restored = await _restore(stores, tiering, lease, generation, portions)
+    restored = await _restore(stores, tiering, lease, generation, portions, relay)
     metrics.rebuilds += 1
     await tiering.hot.mark_built(lease, store_id, number)
     lease.commit_number = number
@@ -131,6 +136,7 @@ async def _follow_cold_store_back(  # noqa: PLR0913, PLR0917 -- what it is decid
     commit_number: int,
     metrics: Metrics,
     portions: Portions,
+    relay: Relay | None,
 ) -> None:
     """Follow a cold store that was put back to an older copy, with this commit number.
 
@@ -151,7 +157,9 @@ async def _follow_cold_store_back(  # noqa: PLR0913, PLR0917 -- what it is decid
     generation = await tiering.cold.begin_rebuild(partition, lease.claim_term, commit_number)
     # whatever was copied since is missing there: copies begin with the first change again
     await tiering.hot.forget_copies(lease)
-    restored = await _restore(stores, tiering, lease, generation, portions, only_unknown=True)
+    restored = await _restore(
+        stores, tiering, lease, generation, portions, relay, only_unknown=True
+    )
     if restored:
         log.error(
             "partition %d: %d executions run again from older checkpoints", partition, restored
@@ -162,12 +170,13 @@ async def _follow_cold_store_back(  # noqa: PLR0913, PLR0917 -- what it is decid
     lease.cold_number = lease.commit_number
 
 
-async def _restore(  # noqa: PLR0913 -- what it is decided by
+async def _restore(  # noqa: PLR0913, PLR0917 -- what it is decided by
     stores: Stores,
     tiering: Tiering,
     lease: Lease,
     generation: int,
     portions: Portions,
+    relay: Relay | None,
     *,
     only_unknown: bool = False,
 ) -> int:
@@ -186,7 +195,7 @@ async def _restore(  # noqa: PLR0913 -- what it is decided by
         if only_unknown:  # those without a copy are found by the reconciler, which starts them
             portion = await _unknown_copies(stores, portion)
 
-        going_on, waits = await _from_checkpoints(
+        going_on, waits, starts = await _from_checkpoints(
             portion, generation, stores.hot.now(), portions.large_bytes
         )
         without_checkpoint = [
@@ -210,6 +219,8 @@ async def _restore(  # noqa: PLR0913 -- what it is decided by
         await tiering.hot.restore(lease, {**going_on, **beginning})
         if waits:  # what the outbox still had of these is lost
             await tiering.cold.put_waits(waits)
+        if starts and relay is not None:  # as well as what was sent to children, and their ends
+            await relay.deliver(starts)
         # they wait in the inbox until everything is there
         await stores.hot.append(events, own=True)
         restored += len(going_on) + len(beginning)
@@ -256,14 +267,15 @@ def _size(unfinished: Unfinished) -> int:
 
 async def _from_checkpoints(
     portion: Sequence[Unfinished], generation: int, now: float, large_bytes: int
-) -> tuple[dict[str, bytes], list[WaitChange]]:
+) -> tuple[dict[str, bytes], list[WaitChange], list[StartChild]]:
     """Executions from their checkpoints, each as one change in the new generation.
 
     Those without a checkpoint that can be read are missing. And which nodes of them wait for
-    somebody.
+    somebody, and which children they have.
     """
     executions: dict[str, bytes] = {}
     waits: list[WaitChange] = []
+    starts: list[StartChild] = []
     for unfinished in portion:
         if not unfinished.changes:
             continue
@@ -271,6 +283,7 @@ async def _from_checkpoints(
             stored = _snapshot(unfinished, generation, now)
             executions[unfinished.execution_id] = codec.encode_whole(stored)
             waits += changes_of(unfinished.execution_id, stored.runs.values())
+            starts += children_of(stored, with_detached=True)
         except Exception:
             log.exception(
                 "the checkpoint of execution %s can't be read; it begins again",
@@ -278,7 +291,7 @@ async def _from_checkpoints(
             )
         if _size(unfinished) > large_bytes:
             await asyncio.sleep(0)  # the lease has to be renewed meanwhile
-    return executions, waits
+    return executions, waits, starts
 
 
 def _snapshot(unfinished: Unfinished, generation: int, now: float) -> Stored:
