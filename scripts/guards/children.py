@@ -5,6 +5,7 @@ from __future__ import annotations
 from scripts.guards.guard import Guard
 
 TEST = "tests/engine/test_children.py"
+ROWS = "tests/postgres/test_children.py"
 
 GUARDS = [
     Guard(
@@ -78,5 +79,37 @@ GUARDS = [
         pattern="if downwards: ...",
         without="if downwards: await self._relay.deliver(downwards)",
         test="tests/orchestrator/test_children.py",
+    ),
+    Guard(
+        "a child that goes on isn't listed as ended",
+        "stores/postgres/copying.sql",
+        at="update_rows",
+        pattern="copy.phase = 'ended'",
+        without="true",
+        test=ROWS,
+    ),
+    Guard(
+        "an end isn't told to a parent that has ended",
+        "stores/postgres/children.sql",
+        at="select_ended",
+        pattern="parent.phase = 'started'",
+        without="true",
+        test=ROWS,
+    ),
+    Guard(
+        "a child isn't cancelled while its parent goes on",
+        "stores/postgres/children.sql",
+        at="select_left",
+        pattern="parent.phase = 'ended'",
+        without="true",
+        test=ROWS,
+    ),
+    Guard(
+        "a child that has ended isn't cancelled",
+        "stores/postgres/children.sql",
+        at="select_left",
+        pattern="child.phase = 'started'",
+        without="true",
+        test=ROWS,
     ),
 ]

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 import redis.asyncio
 
 from penstock.config import Settings
-from penstock.engine.commands import ExecutionRecord
+from penstock.engine.commands import ControlChild, ExecutionRecord, Send
+from penstock.engine.events import ChildEnded
+from penstock.orchestrator.children import Relay
 from penstock.service import Service
 from penstock.service.submissions import StartRequest
 from penstock.stores.base import Stored, partition_of
@@ -116,3 +119,57 @@ def test_parent_and_children_survive_the_loss_of_all_data_in_redis() -> None:
         assert after == before, "the same children, and no others"
 
     on_redis(scenario)
+
+
+def test_an_end_that_nobody_was_told_of_is_found_by_looking(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tell = Relay.tell
+    lost: list[ChildEnded] = []
+
+    async def lose_the_first(relay: Relay, ends: Sequence[ChildEnded]) -> None:
+        if lost:
+            await tell(relay, ends)
+        else:
+            lost.extend(ends)
+
+    monkeypatch.setattr(Relay, "tell", lose_the_first)
+
+    async def scenario(service: Service, _settings: Settings) -> None:
+        await service.workflows.put(QUICK_CHILD)
+        stored = await ended(service, await start(service, parent(3)))
+        assert stored.record.state == "COMPLETED"
+        assert lost
+
+    on_redis(scenario, reconcile_seconds=0.3)
+
+
+def test_a_child_whose_cancel_was_lost_is_cancelled_when_its_parent_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deliver = Relay.deliver
+    lost: list[Send] = []
+
+    async def lose_the_first(relay: Relay, sends: Sequence[Send]) -> None:
+        cancels = [send for send in sends if isinstance(send, ControlChild)]
+        if cancels and not lost:
+            lost.extend(cancels)
+        else:
+            await deliver(relay, sends)
+
+    monkeypatch.setattr(Relay, "deliver", lose_the_first)
+
+    async def scenario(service: Service, _settings: Settings) -> None:
+        await service.workflows.put(CHILD)
+        execution_id = await start(service, parent(1))
+        await until_children(service, 1)
+        await service.executions.request_control(execution_id, "cancel")
+        await ended(service, execution_id)
+
+        async def is_cancelled() -> bool:
+            return {record.state for record in await children(service)} == {"CANCELLED"}
+
+        await until(is_cancelled)
+        assert lost
+
+    on_redis(scenario, reconcile_seconds=0.3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ import redis.asyncio
 
 from penstock import Registry, handler
 from penstock.config import Settings
+from penstock.orchestrator.timing import OrchestratorTiming
 from penstock.runtime import open_scaled, run_orchestrator, run_worker, service_over
 from penstock.service import Service
 from penstock.service.approvals import Decider
@@ -50,7 +52,9 @@ async def role(run: Any, *what: Any, **fields: Any) -> AsyncIterator[None]:
         await running
 
 
-def on_redis(scenario: Callable[[Service, Settings], Awaitable[None]]) -> None:
+def on_redis(scenario: Callable[[Service, Settings], Awaitable[None]], **times: float) -> None:
+    """`times` are those of the orchestrator."""
+
     async def main() -> None:
         settings = Settings(
             store=redis_url(),
@@ -61,7 +65,8 @@ def on_redis(scenario: Callable[[Service, Settings], Awaitable[None]]) -> None:
         handlers = registry()
         async with AsyncExitStack() as stack:
             stores = await stack.enter_async_context(open_scaled(settings))
-            deciding = role(run_orchestrator, settings, registry=Registry())
+            timing = replace(OrchestratorTiming.of(settings), **times)
+            deciding = role(run_orchestrator, settings, registry=Registry(), timing=timing)
             await stack.enter_async_context(deciding)
             await stack.enter_async_context(role(run_worker, settings, handlers, ()))
             service = service_over(stores, settings, handlers)

@@ -14,6 +14,7 @@ from typing import Any
 
 from penstock.engine.commands import Transition
 from penstock.engine.events import SignalReceived
+from penstock.engine.states import EXECUTION_ENDS
 from penstock.errors import StoreUnavailable
 from penstock.stores import codec
 from penstock.stores.base import (
@@ -38,6 +39,7 @@ from penstock.stores.tiering import (
     Claim,
     Copied,
     Copy,
+    EndedChild,
     Outgoing,
     Summary,
     Tail,
@@ -446,6 +448,29 @@ class MemoryColdTier:
         for wait in self._rows.put_waits(changes):
             signals += self._cold.posts.meet(wait)
         return signals
+
+    async def ended_children(self, partition: int, _seconds: float) -> list[EndedChild]:
+        children: list[EndedChild] = []
+        for data in self._rows.records.values():
+            record = codec.decode_record(data)
+            if record.parent is None or record.state not in EXECUTION_ENDS:
+                continue
+            if partition_of(record.parent.execution_id, self._rows.partitions) == partition:
+                parent = record.parent
+                ended = EndedChild(record.execution_id, parent.execution_id, parent.node_id)
+                children.append(ended)
+        return children
+
+    async def children_left_behind(self, partition: int) -> list[str]:
+        children: list[str] = []
+        for name in await self._cold.executions.unfinished(partition):
+            parent = codec.decode_record(self._rows.records[name]).parent
+            if parent is None or not parent.is_awaited or parent.on_end != "cancel":
+                continue
+            data = self._rows.records.get(parent.execution_id)
+            if data is not None and codec.decode_record(data).state in EXECUTION_ENDS:
+                children.append(name)
+        return children
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         """Versions are never lost here."""

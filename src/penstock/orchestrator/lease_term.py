@@ -200,6 +200,8 @@ class LeaseTerm:
                     self._stores, lease.partition, self._timing.stale_seconds, lease.position
                 )
                 self._metrics.swept += lost
+                if self._tiering is not None:
+                    await self._tiering.look_at_children()
 
 
 async def _ended(services: Sequence[asyncio.Task[None]], patience: float) -> None:

@@ -147,6 +147,16 @@ class PartitionOwner:
         self._topology = stores.topology
         self._landed_at = stores.hot.now()
 
+    def may_await(self, execution_id: str, node_id: str, child: str) -> bool:
+        """Whether a node may wait for this child; it doesn't if what is in memory says so."""
+        execution = self._cache.get(execution_id) or self._resting.get(execution_id)
+        if execution is None:
+            return True
+        run = execution.runs.get(node_id)
+        if run is None or run.more is None:
+            return False
+        return run.state is NodeState.WAITING and run.more.child == child
+
     async def run(self) -> None:
         """Decide and commit, batch after batch, until this owner is finished.
 

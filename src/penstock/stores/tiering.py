@@ -149,6 +149,14 @@ class Claim(NamedTuple):
     """Seconds since the last rebuild, if another server of the hot store was built again then."""
 
 
+class EndedChild(NamedTuple):
+    """A child that has ended, and the node that may wait for it."""
+
+    execution_id: str
+    parent: str
+    node_id: str
+
+
 class Unfinished(msgspec.Struct, array_like=True):
     """An unfinished execution as the cold store knows it."""
 
@@ -384,6 +392,18 @@ class ColdTier(Protocol):
 
         Doing it twice does no harm. Answers the signals that nodes get at once, because posts came
         before them; they are stored, and not delivered yet.
+        """
+
+    async def ended_children(self, partition: int, seconds: float) -> list[EndedChild]:
+        """Children whose end was stored in the last `seconds`, of unfinished parents.
+
+        `partition` is that of the parents.
+        """
+
+    async def children_left_behind(self, partition: int) -> list[str]:
+        """Children of this partition that go on, though their parents that cancel them have ended.
+
+        Without those that are being cancelled.
         """
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:

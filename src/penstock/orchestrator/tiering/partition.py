@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
+from penstock.engine.commands import ControlChild
 from penstock.engine.events import SignalReceived
+from penstock.engine.reasons import Reason
 from penstock.errors import Fenced, StoreError, StoreUnavailable
-from penstock.orchestrator.children import OUTPUT_BYTES_MAX, Relay
+from penstock.orchestrator.children import OUTPUT_BYTES_MAX, Relay, ends_of
 from penstock.orchestrator.owner import PartitionOwner
 from penstock.orchestrator.tiering import rebuild
 from penstock.orchestrator.tiering.archiver import Archiver
@@ -21,6 +23,11 @@ from penstock.stores.commit_plan import CommitPlan
 from penstock.stores.plan_cache import PlanCache
 from penstock.stores.tiering import Tiering
 from penstock.telemetry.metrics import Metrics
+
+FIRST_LOOK_SECONDS = 3600.0
+"""How far back a new owner looks for children that have ended."""
+LOOK_BACK_SECONDS = 60.0
+"""How far every other look goes back behind the one before: for copies that take long."""
 
 
 class PartitionTiering:
@@ -40,6 +47,10 @@ class PartitionTiering:
         self._metrics = metrics
         self._timing = timing
         self._portions = portions = Portions()
+        self._plans = plans
+        self._owner = owner
+        self._looked_at: float | None = None
+        """When children were looked at last, on the loop's clock."""
         self._relay = Relay(stores, plans, OUTPUT_BYTES_MAX, timing)
         cold_writer = ColdWriter(tiering, owner, plans, metrics, timing=timing, portions=portions)
         self._archiver = Archiver(
@@ -86,6 +97,32 @@ class PartitionTiering:
         )
         self._metrics.rebuilt += restored or 0  # not in one line: others count while this one waits
         self._is_built.set()
+
+    async def look_at_children(self) -> None:
+        """Tell parents of ends that they may have missed, and cancel children that were left.
+
+        That is what a loss of the hot store may have taken from its outbox.
+        """
+        partition = self._lease.partition
+        now = asyncio.get_running_loop().time()
+        seconds = FIRST_LOOK_SECONDS
+        if self._looked_at is not None:
+            seconds = now - self._looked_at + LOOK_BACK_SECONDS
+        ended = await self._tiering.cold.ended_children(partition, seconds)
+        self._looked_at = now
+        missed = [
+            child.execution_id
+            for child in ended
+            if self._owner.may_await(child.parent, child.node_id, child.execution_id)
+        ]
+        told, _ = await ends_of(self._stores, self._plans, missed)
+        if told:
+            await self._relay.tell(told)
+        left_behind = await self._tiering.cold.children_left_behind(partition)
+        if left_behind:
+            await self._relay.deliver(
+                [ControlChild(child, "cancel", Reason.PARENT_ENDED) for child in left_behind]
+            )
 
     async def watch_claim(self) -> None:
         """Renew the claim on the partition in the cold store, for ever.

@@ -16,6 +16,7 @@ which refuses `\u0000`), and the rest goes through `texts.escaped`.
 - `executions`: intents, control requests, and what the database has of executions.
 - `intents`: recording intents, by COPY.
 - `copying`: archives and checkpoints, as they come from the hot store.
+- `children`: executions that others have started, as both ends look at them.
 - `claims`: who runs a partition, and on which Redis server.
 - `searching`: one page of a search.
 - `counting`: counts.

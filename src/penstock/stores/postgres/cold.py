@@ -74,6 +74,7 @@ class PostgresColdStore:
             raise SchemaMismatch(f"{where} has been emptied; {MIGRATE}")
         self.store_id = meta["store_id"]
         self.executions.partitions = int(meta["partitions"])
+        self.copies.partitions = self.executions.partitions
         check_partitions(self._wanted, self.partitions, where)
 
     async def close(self) -> None:

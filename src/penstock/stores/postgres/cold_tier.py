@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from penstock.engine.events import SignalReceived
 from penstock.stores.base import WorkflowVersion
+from penstock.stores.postgres.children import PostgresChildren
 from penstock.stores.postgres.cold import PostgresColdStore
-from penstock.stores.tiering import Claim, Copy, Unfinished, Written
+from penstock.stores.tiering import Claim, Copy, EndedChild, Unfinished, Written
 from penstock.stores.waits import WaitChange
 
 
@@ -17,6 +18,7 @@ class PostgresColdTier:
         self._copies = store.copies
         self._claims = store.claims
         self._waits = store.waits
+        self._children = PostgresChildren(store.database)
         self.store_id = store.store_id
 
     async def put_copies(
@@ -39,6 +41,12 @@ class PostgresColdTier:
 
     async def put_waits(self, changes: Sequence[WaitChange]) -> list[SignalReceived]:
         return await self._waits.put(changes)
+
+    async def ended_children(self, partition: int, seconds: float) -> list[EndedChild]:
+        return await self._children.ended(partition, seconds)
+
+    async def children_left_behind(self, partition: int) -> list[str]:
+        return await self._children.left_behind(partition)
 
     async def put_version_back(self, version: WorkflowVersion) -> bool:
         return await self._definitions.put_version_back(version)

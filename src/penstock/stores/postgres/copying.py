@@ -42,6 +42,8 @@ RUNNING = str(ExecutionState.RUNNING)
 class PostgresCopies:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.partitions = 0
+        """Known once the store has been opened."""
 
     async def put_copies(
         self,
@@ -75,7 +77,7 @@ class PostgresCopies:
             # a copy that updated no row is outdated, or has only dead letters, or has no row; one
             # whose changes weren't stored is outdated, or changes before them are missing
             gaps = await _gaps(connection, copies)
-            written = await _write_again(connection, partition, copies)
+            written = await _write_again(connection, partition, copies, self.partitions)
             return Written(written.rewritten, tuple(sorted({*written.missing, *gaps})))
 
     async def write_again(self, partition: int, copies: Sequence[Copy]) -> Written:
@@ -84,7 +86,7 @@ class PostgresCopies:
         Existing rows stay as they are.
         """
         async with self._database.transaction(SLOW_SECONDS) as connection:
-            return await _write_again(connection, partition, copies)
+            return await _write_again(connection, partition, copies, self.partitions)
 
     async def unfinished(
         self, partition: int, after: str = "", limit: int = 500
@@ -158,7 +160,9 @@ async def _gaps(connection: Connection, copies: Sequence[Copy]) -> list[str]:
     return [row[0] for row in await cursor.fetchall()]
 
 
-async def _write_again(connection: Connection, partition: int, copies: Sequence[Copy]) -> Written:
+async def _write_again(
+    connection: Connection, partition: int, copies: Sequence[Copy], partitions: int
+) -> Written:
     ids = list({copy.execution_id for copy in copies})
     if not ids:
         return Written()
@@ -178,7 +182,7 @@ async def _write_again(connection: Connection, partition: int, copies: Sequence[
         intent = intent_from(execution_changes)
         if intent is not None:
             intents[execution_id] = intent
-    await record_intents_again(connection, partition, list(intents.values()))
+    await record_intents_again(connection, partition, list(intents.values()), partitions)
     await _write(connection, [copy for copy in copies if copy.execution_id in intents])
     return Written(sorted(intents), sorted(without_row - intents.keys()))
 

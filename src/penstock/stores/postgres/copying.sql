@@ -21,7 +21,9 @@ UPDATE executions SET
   phase = copy.phase, state = copy.state,
   started_at = copy.started_at, ended_at = copy.ended_at,
   error = copy.error, error_node = copy.error_node,
-  generation = copy.generation, revision = copy.revision
+  generation = copy.generation, revision = copy.revision,
+  archived_at = CASE WHEN copy.phase = 'ended' AND parent IS NOT NULL
+    THEN extract(epoch FROM clock_timestamp()) END
 FROM unnest(
   %b::text[], %b::text[], %b::text[], %b::float8[], %b::float8[],
   %b::bytea[], %b::text[], %b::int4[], %b::int8[]

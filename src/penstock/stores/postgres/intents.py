@@ -15,7 +15,7 @@ from penstock.stores.phases import Phase
 from penstock.stores.postgres.audit_log import write_lines
 from penstock.stores.postgres.database import SLOW_SECONDS, Connection, Database, Row, copy_in
 from penstock.stores.postgres.searching import label_digest
-from penstock.stores.postgres.texts import digest
+from penstock.stores.postgres.texts import digest, escaped
 from penstock.stores.records import AuditLine
 from penstock.stores.sql.intents import encode_rest
 from penstock.stores.sql.statements import statements_beside
@@ -26,7 +26,7 @@ MANY = 500
 PENDING = str(ExecutionState.PENDING)
 COLUMNS = """
     id, partition, workflow, version, phase, state, created_at, retry_of, labels, intent, rest,
-    generation, revision
+    generation, revision, parent, parent_node, parent_partition
 """
 TYPES = (
     "text",
@@ -42,6 +42,9 @@ TYPES = (
     "bytea",
     "int4",
     "int8",
+    "text",
+    "text",
+    "int4",
 )
 
 
@@ -59,7 +62,7 @@ async def record_intents(
     rows: list[Row] = []
     for intent in intents:
         partition = partition_of(intent.record.execution_id, partitions)
-        rows.append(_intent_row(intent, partition))
+        rows.append(_intent_row(intent, partition, partitions))
 
     seconds = SLOW_SECONDS if len(intents) > MANY else None
     if not audit and all(_is_plain(intent) for intent in intents):
@@ -85,7 +88,7 @@ async def record_intents(
 
 
 async def record_intents_again(
-    connection: Connection, partition: int, intents: Sequence[Intent]
+    connection: Connection, partition: int, intents: Sequence[Intent], partitions: int
 ) -> None:
     """Write rows of executions that this database has lost.
 
@@ -93,7 +96,7 @@ async def record_intents_again(
     """
     if not intents:
         return
-    rows = [_intent_row(intent, partition) for intent in intents]
+    rows = [_intent_row(intent, partition, partitions) for intent in intents]
     await copy_in(connection, "executions", COLUMNS, TYPES, rows)
     await _write_labels_and_uses(connection, intents)
     keys = [
@@ -113,8 +116,9 @@ def _is_plain(intent: Intent) -> bool:
     return intent.idempotency_key is None and not intent.record.labels and not intent.reused
 
 
-def _intent_row(intent: Intent, partition: int) -> Row:
+def _intent_row(intent: Intent, partition: int, partitions: int) -> Row:
     record = intent.record
+    parent = record.parent
     labels = msgspec.json.encode(record.labels).decode() if record.labels else None
     return (
         record.execution_id,
@@ -130,6 +134,9 @@ def _intent_row(intent: Intent, partition: int) -> Row:
         encode_rest(intent),
         0,
         0,
+        None if parent is None else parent.execution_id,
+        None if parent is None else escaped(parent.node_id),
+        None if parent is None else partition_of(parent.execution_id, partitions),
     )
 
 

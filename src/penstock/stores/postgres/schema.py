@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.errors import SchemaMismatch
 
-SCHEMA = "0006"
+SCHEMA = "0007"
 """The last migration. Numbers of four digits: a newer one sorts behind."""
 VERSION_TABLE = "penstock_version"
 MIGRATE = "run `penstock migrate`"

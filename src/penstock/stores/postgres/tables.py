@@ -108,6 +108,10 @@ Table(
     _may("labels", Text),
     _must("intent", LargeBinary),
     _may("rest", LargeBinary),
+    _may("parent", Text),
+    _may("parent_node", Text),
+    _may("parent_partition", Integer),
+    _may("archived_at", Double),
     Index("by_id", "id", unique=True),
     CheckConstraint(PHASE_FITS_STATE, name="phase_fits_state"),
     Index("by_state", "phase", "state", "n"),
@@ -120,6 +124,18 @@ Table(
     ),
     Index("by_origin", "retry_of", "n", postgresql_where=text("retry_of IS NOT NULL")),
     Index("unfinished", "partition", "id", postgresql_where=text("phase = 'started'")),
+    Index("children", "parent", "n", postgresql_where=text("parent IS NOT NULL")),
+    Index(
+        "ended_children",
+        "parent_partition",
+        "archived_at",
+        postgresql_where=text("archived_at IS NOT NULL"),
+    ),
+    Index(
+        "unfinished_children",
+        "partition",
+        postgresql_where=text("phase = 'started' AND parent IS NOT NULL"),
+    ),
     Index(
         "by_time", "created_at", postgresql_using="brin", postgresql_with={"pages_per_range": 32}
     ),
