@@ -253,3 +253,19 @@ def test_many_children_of_a_map_run_at_once(tmp_path: Path) -> None:
         assert len(await started(engine, "billing")) == 150
 
     on_each_store(use, tmp_path, "sqlite")
+
+
+def test_parent_and_child_name_each_other_and_say_what_is_waited_for(tmp_path: Path) -> None:
+    async def use(engine: Engine) -> None:
+        await engine.put_workflow(waiting())
+        execution = await engine.start(order())
+        child = await child_of(engine, execution)
+        why = await engine.why(execution.id, "bill")
+        assert (why["reason"], why["text"]) == ("child", f"it waits for its child {child}")
+        assert (await engine.status(execution.id)).nodes["bill"]["child"] == child
+        view = (await engine.status(child)).view
+        parent = {"execution_id": execution.id, "node_id": "bill"}
+        assert view["parent"] == {**parent, "root_id": execution.id, "depth": 1}
+        assert "parent" not in (await engine.status(execution.id)).view
+
+    on_each_store(use, tmp_path, "sqlite")

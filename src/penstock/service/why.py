@@ -245,6 +245,9 @@ def _of_waiting(stored: Stored, node: PlanNode, run: NodeRun) -> Why:
         if approval.needed > 1:
             text += f"; {len(more.signals)} of {approval.needed} have approved"
         return _why(stored, node, run, "approval", text, until=until)
+    if more.child is not None:
+        text = f"it waits for its child {more.child}{end}"
+        return _why(stored, node, run, "child", text, until=until)
     awaited = awaited_by(run)
     names = list(awaited.names)
     text = f"it waits for the signal {' or '.join(names)}"

@@ -48,11 +48,23 @@ class Execution(msgspec.Struct, kw_only=True):
             " its last node, and nodes for clean-up were left."
         ),
     ] = UNSET
+    parent: Annotated[
+        Parent | UnsetType, Meta(description="Left out if no other execution has started it.")
+    ] = UNSET
     priority: int | UnsetType = UNSET
     retry_of: str | UnsetType | None = UNSET
     retried_as: Annotated[str | UnsetType | None, Meta(description="The newest retry of it.")] = (
         UNSET
     )
+
+
+class Parent(msgspec.Struct, kw_only=True):
+    """The node that has started an execution as its child."""
+
+    execution_id: str
+    node_id: str
+    root_id: Annotated[str, Meta(description="The execution at the top of the tree.")]
+    depth: Annotated[int, Meta(description="How many executions are above: 1 below the root.")]
 
 
 class Ending(msgspec.Struct, kw_only=True):
@@ -208,6 +220,19 @@ def bare_view(
         started_at=time_text(record.started_at),
         finished_at=time_text(record.finished_at),
         ending=_ending_view(record),
+        parent=_parent_view(record),
+    )
+
+
+def _parent_view(record: ExecutionRecord) -> Parent | UnsetType:
+    parent = record.parent
+    if parent is None:
+        return UNSET
+    return Parent(
+        execution_id=parent.execution_id,
+        node_id=parent.node_id,
+        root_id=parent.root_id,
+        depth=parent.depth,
     )
 
 

@@ -69,6 +69,10 @@ class Node(msgspec.Struct, kw_only=True):
     items: Annotated[
         ItemCounts | UnsetType, Meta(description="Of a map or a loop that has begun.")
     ] = UNSET
+    child: Annotated[
+        str | UnsetType,
+        Meta(description="The execution that it has started, in its last attempt."),
+    ] = UNSET
 
 
 class ListedNode(Node, kw_only=True):
@@ -151,6 +155,7 @@ def node_view(run: NodeRun | None, output: Any, wait: tuple[str, str] | None = N
         queued_at=time_text(run.queued_at),
         started_at=time_text(run.started_at),
         finished_at=time_text(run.finished_at),
+        child=UNSET if run.more is None or run.more.child is None else run.more.child,
     )
 
 

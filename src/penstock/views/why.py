@@ -19,6 +19,7 @@ WhyReason = Literal[
     "time",
     "signal",
     "approval",
+    "child",
     "items",
     "item_limit",
     "queued",

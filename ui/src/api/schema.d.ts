@@ -1459,6 +1459,8 @@ export interface components {
             tokens?: components["schemas"]["Tokens"];
             /** @description There once a cancel, the timeout or a `terminate` node has ended it before its last node, and nodes for clean-up were left. */
             ending?: components["schemas"]["Ending"];
+            /** @description Left out if no other execution has started it. */
+            parent?: components["schemas"]["Parent"];
             priority?: number;
             retry_of?: string | null;
             /** @description The newest retry of it. */
@@ -1683,6 +1685,8 @@ export interface components {
             optional?: boolean;
             /** @description Of a map or a loop that has begun. */
             items?: components["schemas"]["ItemCounts"];
+            /** @description The execution that it has started, in its last attempt. */
+            child?: string;
             node_id: string;
         };
         /** ListedNodePage */
@@ -1747,6 +1751,8 @@ export interface components {
             optional?: boolean;
             /** @description Of a map or a loop that has begun. */
             items?: components["schemas"]["ItemCounts"];
+            /** @description The execution that it has started, in its last attempt. */
+            child?: string;
         };
         /**
          * NodeAttempt
@@ -1780,6 +1786,8 @@ export interface components {
             optional?: boolean;
             /** @description Of a map or a loop that has begun. */
             items?: components["schemas"]["ItemCounts"];
+            /** @description The execution that it has started, in its last attempt. */
+            child?: string;
             node_id: string;
             dependencies: string[];
             handler: string;
@@ -1833,6 +1841,18 @@ export interface components {
         OrchestratorPage: {
             items: components["schemas"]["Orchestrator"][];
             next_cursor?: string | null;
+        };
+        /**
+         * Parent
+         * @description The node that has started an execution as its child.
+         */
+        Parent: {
+            execution_id: string;
+            node_id: string;
+            /** @description The execution at the top of the tree. */
+            root_id: string;
+            /** @description How many executions are above: 1 below the root. */
+            depth: number;
         };
         /**
          * PostedSignal
@@ -2228,7 +2248,7 @@ export interface components {
             node_id: string;
             state: string;
             /** @enum {unknown} */
-            reason: "approval" | "dependencies" | "ended" | "item_limit" | "items" | "no_handler" | "no_worker" | "not_begun" | "not_triggered" | "paused" | "queued" | "retry" | "running" | "signal" | "starting" | "time";
+            reason: "approval" | "child" | "dependencies" | "ended" | "item_limit" | "items" | "no_handler" | "no_worker" | "not_begun" | "not_triggered" | "paused" | "queued" | "retry" | "running" | "signal" | "starting" | "time";
             /** @description The same in words, for people. */
             text: string;
             /**
