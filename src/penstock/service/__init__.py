@@ -1,6 +1,7 @@
 """Use cases over a store, without HTTP: the embedded engine and the API are built on them.
 
 - `workflows`: definitions, versions, aliases.
+- `child_checks`: what of a document about its children can be judged by what is stored.
 - `submissions`: starting executions: a start request is checked, and its intent recorded.
 - `backlog`: refuses starts beyond what a store should hold.
 - `executions`: views of executions, control requests, waiting for their end.

@@ -22,6 +22,7 @@ from penstock.definition.plan import Compiled, Plan, compile_document
 from penstock.definition.problems import Problem
 from penstock.definition.read import content_hash, dump_document
 from penstock.errors import InvalidInput, InvalidWorkflow, NotFound
+from penstock.service.child_checks import child_problems
 from penstock.service.timing import ServiceTiming
 from penstock.stores import references
 from penstock.stores.base import Stores, WorkflowVersion
@@ -32,6 +33,8 @@ from penstock.views.workflows import Validation
 
 ALIAS = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 COMPILED_PLANS_MAX = 1000
+KNOWN_NAMES_MAX = 500
+"""Names among which one that is unknown is looked for."""
 PINS_MAX = 1000
 """References of one tree whose meaning is recorded."""
 COMPILED_BYTES_MAX = PLANS_BYTES_MAX
@@ -114,6 +117,7 @@ class Workflows:
         *,
         strict: bool = False,
         allow_unknown_handlers: bool = False,
+        allow_unknown_workflows: bool = False,
         lenient_config: bool = False,
     ) -> Put:
         """Check and store a document, so that it can be started by its name.
@@ -124,6 +128,7 @@ class Workflows:
             document,
             strict=strict,
             allow_unknown_handlers=allow_unknown_handlers,
+            allow_unknown_workflows=allow_unknown_workflows,
             lenient_config=lenient_config,
         )
         plan = checked.compiled.plan
@@ -142,6 +147,7 @@ class Workflows:
         *,
         strict: bool = False,
         allow_unknown_handlers: bool = False,
+        allow_unknown_workflows: bool = False,
         lenient_config: bool = False,
     ) -> _CheckedDocument:
         config_rules = ConfigRules(
@@ -167,14 +173,29 @@ class Workflows:
 
         handlers = await self._known_handlers()
         try:
-            return await check(handlers)
+            checked = await check(handlers)
         except InvalidWorkflow as refused:
             if all(problem.code != "unknown_handler" for problem in refused.problems):
                 raise
             newer = await self._known_handlers(again=True)
             if newer == handlers:
                 raise
-        return await check(newer)  # a worker has registered since
+            checked = await check(newer)  # a worker has registered since
+        if checked.compiled.plan.has_children:
+            await self._check_children(checked.compiled, allow_unknown=allow_unknown_workflows)
+        return checked
+
+    async def _check_children(self, compiled: Compiled, *, allow_unknown: bool) -> None:
+        """Check the children of a document against what is stored. Raises `InvalidWorkflow`."""
+
+        async def known_names() -> list[str]:
+            return [row.name for row in await self.page(None, KNOWN_NAMES_MAX)]
+
+        problems = await child_problems(compiled.definition, self.resolve, known_names)
+        if allow_unknown:
+            problems = [problem for problem in problems if problem.code != "unknown_workflow"]
+        if problems:
+            raise InvalidWorkflow(problems)
 
     async def _known_handlers(self, *, again: bool = False) -> Mapping[str, HandlerDefaults]:
         """The handlers that workers have registered, and those of this process."""

@@ -196,7 +196,7 @@ def plain(execution: Execution) -> dict[str, Any]:
 
 def _fields(view: msgspec.Struct) -> dict[str, Any]:
     fields = {name: value for name, value in structs.asdict(view).items() if value is not UNSET}
-    for name in ("error", "tokens", "ending", "items"):
+    for name in ("error", "tokens", "ending", "items", "parent"):
         if name in fields:
             fields[name] = msgspec.to_builtins(fields[name])
     return fields
