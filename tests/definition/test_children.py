@@ -54,11 +54,9 @@ def test_a_reference_to_the_workflow_is_known_when_the_node_starts():
 
 
 def test_the_fields_of_a_child_are_read():
-    fields = {"wait": False, "on_parent_end": "leave", "retry_child": "new", "max_depth": 3}
+    fields = {"wait": False, "on_parent_end": "leave", "max_depth": 3}
     child = compiled(bill(**fields)).plan.nodes[0].child
-    assert child == Child(
-        "billing@stable", is_awaited=False, on_parent_end="leave", retry_child="new", max_depth=3
-    )
+    assert child == Child("billing@stable", is_awaited=False, on_parent_end="leave", max_depth=3)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +64,6 @@ def test_the_fields_of_a_child_are_read():
     [
         ({"wait": "no"}, "nodes[0].wait", "true or false"),
         ({"on_parent_end": "kill"}, "nodes[0].on_parent_end", "cancel, leave"),
-        ({"retry_child": "again"}, "nodes[0].retry_child", "resume, new"),
         ({"max_depth": 33}, "nodes[0].max_depth", "from 1 to 32"),
         ({"config": {}}, "nodes[0].config", 'needs "workflow"'),
         ({"config": {"workflow": "a", "input": [1]}}, "nodes[0].config.input", "an object"),
@@ -95,11 +92,11 @@ def test_a_child_in_python_is_the_same_document():
     billed = flow.workflow("bill", "billing@stable", given, wait=False, max_depth=2)
     flow.node("tell", "noop", text=billed["execution_id"])
     with flow.each("each", [1, 2]):
-        flow.workflow("ship", "shipping", on_parent_end="leave", retry_child="new")
+        flow.workflow("ship", "shipping", on_parent_end="leave")
     plan = compile_document(flow.document()).plan
     assert plan.nodes[1].child == Child("billing@stable", is_awaited=False, max_depth=2)
     assert plan.nodes[1].dependencies == (0,)
     region = plan.nodes[3].region
     assert region is not None
-    ship = Child("shipping", on_parent_end="leave", retry_child="new")
+    ship = Child("shipping", on_parent_end="leave")
     assert region.body.nodes[0].child == ship

@@ -445,7 +445,6 @@ class Workflow:
         *,
         wait: bool = True,
         on_parent_end: str | None = None,
-        retry_child: str | None = None,
         max_depth: int | None = None,
         **fields: Any,
     ) -> Ref:
@@ -458,7 +457,6 @@ class Workflow:
         about_child = {
             "wait": None if wait else False,
             "on_parent_end": on_parent_end,
-            "retry_child": retry_child,
             "max_depth": max_depth,
         }
         self._last_added().update(_present(about_child))

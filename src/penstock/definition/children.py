@@ -7,7 +7,7 @@ from typing import Any
 from penstock.definition.fields import Reader, has_reference
 from penstock.definition.model import CHILD_DEPTH_MAX, CHILD_HANDLER, Child
 
-CHILD_FIELDS = ("wait", "on_parent_end", "retry_child", "max_depth")
+CHILD_FIELDS = ("wait", "on_parent_end", "max_depth")
 """Fields that have no effect on other nodes."""
 ONE_ATTEMPT = {"max_attempts": 1}
 """The nodes of a child have attempts of their own."""
@@ -32,6 +32,5 @@ def read_child(reader: Reader, handler: str, config: dict[str, Any]) -> Child | 
         reference=workflow if is_known else None,
         is_awaited=is_awaited is not False,
         on_parent_end=reader.choice("on_parent_end", ("cancel", "leave")) or "cancel",
-        retry_child=reader.choice("retry_child", ("resume", "new")) or "resume",
         max_depth=max_depth,
     )

@@ -233,11 +233,6 @@ NODE_FIELDS: dict[str, DocumentField] = {
         " Default: cancel.",
         {"enum": ["cancel", "leave"]},
     ),
-    "retry_child": DocumentField(
-        "Of a workflow node: whether its next attempt keeps what the last child has completed,"
-        " or begins anew. Default: resume.",
-        {"enum": ["resume", "new"]},
-    ),
     "max_depth": DocumentField(
         "Of a workflow node: how deep children of children may go."
         f" Default: {CHILD_DEPTH}; with a number, workflows may run each other in a circle.",

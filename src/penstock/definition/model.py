@@ -33,7 +33,6 @@ ITEM_FAILURE_POLICIES: tuple[ItemFailurePolicy, ...] = (
 )
 REGION_OUTPUTS: tuple[RegionOutput, ...] = ("list", "counts", "none")
 OnParentEnd = Literal["cancel", "leave"]
-RetryChild = Literal["resume", "new"]
 CHILD_DEPTH = 8
 """How deep children of children may go, unless their nodes say otherwise."""
 CHILD_DEPTH_MAX = 32
@@ -245,7 +244,6 @@ class Child(msgspec.Struct, frozen=True):
     is_awaited: bool = True
     """`wait`: the node ends with the child, and not as soon as that is started."""
     on_parent_end: OnParentEnd = "cancel"
-    retry_child: RetryChild = "resume"
     max_depth: int | None = None
     """As the document says; else `CHILD_DEPTH`."""
 
