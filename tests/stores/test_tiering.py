@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from penstock.engine.commands import Ending, ExecutionRecord
+from penstock.engine.commands import Ending, ExecutionRecord, Parent
 from penstock.engine.events import TaskError
 from penstock.engine.states import ExecutionState
 from penstock.stores import codec
@@ -36,6 +36,8 @@ SUBMITTED: dict[str, Any] = {
     "retry_of": "before",
     "lenient_config": True,
     "started_by": "key_7",
+    "parent": Parent("e0", "bill", 2, "root", 1),
+    "pins": {"billing@stable": ("billing", 7)},
 }
 REQUIRED: dict[str, Any] = {
     "execution_id": "e1",

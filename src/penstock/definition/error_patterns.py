@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 CATEGORIES = (
     "address",
+    "child",
     "compute",
     "condition",
     "config",
