@@ -68,7 +68,8 @@ def test_every_route_of_the_contract_is_described(api: Caller) -> None:
         "executions executions/{} "
         "executions/{}/results executions/{}/nodes/{} executions/{}/nodes/{}/logs "
         "executions/{}/history "
-        "executions/{}/graph executions/{}/events events me dead-letters dead-letters/{} workers "
+        "executions/{}/graph executions/{}/tree "
+        "executions/{}/events events me dead-letters dead-letters/{} workers "
         "orchestrators queues audit keys stats workflows/{}/stats",
         "POST": "workflows workflows/validate executions executions/batch "
         "executions/{}/cancel executions/{}/pause "

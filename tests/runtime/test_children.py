@@ -88,6 +88,19 @@ def test_children_of_children_end_with_the_deepest(tmp_path: Path) -> None:
         execution = await engine.start("level-2")
         result = await engine.result(execution.id)
         assert result.completed
+        tree = await execution.tree()
+        assert "truncated" not in tree
+        shown = [(item["depth"], item["workflow"], item["node_id"]) for item in tree["items"]]
+        assert shown == [
+            (0, "level-2", None),
+            (1, "level-1", "down"),
+            (2, "level-0", "down"),
+            (3, "billing", "down"),
+        ]
+        assert tree["items"][1]["parent_id"] == execution.id
+        below = await engine.tree(tree["items"][2]["execution_id"])
+        assert [item["depth"] for item in below["items"]] == [0, 1]
+        assert below["items"][0]["parent_id"] is None
         assert result.output["down"]["down"]["down"]["pay"]["paid"] == 0
         (deepest,) = await started(engine, "billing")
         stored = await engine.stores.cold.executions.execution(deepest["execution_id"])

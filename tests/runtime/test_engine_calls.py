@@ -39,6 +39,7 @@ BY_ID = {
     "logs",
     "all_logs",
     "graph",
+    "tree",
     "signal",
     "signals",
     "approve",
@@ -192,6 +193,7 @@ async def same_handles(handle: ExecutionHandle, execution: Execution) -> None:
     texts = await handle.logs("a/b c")
     assert [text.rpartition(" INFO ")[2] for text in texts.values()] == ["attempt 1", "attempt 2"]
     assert await handle.graph() == await execution.graph()
+    assert await handle.tree() == await execution.tree()
     preview = await handle.retry(preview=True)
     assert preview == await execution.retry(preview=True)
     assert preview["execution_id"] is None

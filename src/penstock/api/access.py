@@ -92,6 +92,7 @@ _API: list[tuple[str, str, Scope, str, str]] = [
     ("GET", "/executions/{}/definition", "read", "get_execution_definition", "executions/{0}"),
     ("GET", "/executions/{}/history", "read", "get_history", "executions/{0}"),
     ("GET", "/executions/{}/graph", "read", "get_graph", "executions/{0}"),
+    ("GET", "/executions/{}/tree", "read", "get_tree", "executions/{0}"),
     ("GET", "/executions/{}/events", "read", "follow_execution", "executions/{0}"),
     ("POST", "/executions/{}/cancel", "operate", "cancel_execution", "executions/{0}"),
     ("POST", "/executions/{}/pause", "operate", "pause_execution", "executions/{0}"),

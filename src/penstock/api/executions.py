@@ -44,6 +44,7 @@ from penstock.views.nodes import NodeDetail
 from penstock.views.pages import Page
 from penstock.views.retries import Retried, RetriedItems
 from penstock.views.starts import BatchItem, Started, started_view
+from penstock.views.trees import Tree
 from penstock.views.why import Why
 
 WAIT_SECONDS_MAX = 60.0
@@ -313,6 +314,13 @@ def _look_routes(router: Router, service: Service) -> None:
     ) -> Response:
         lines = await executions.history(execution_id, max(after, number_cursor(cursor) or 0))
         return answer(page(lines[: limit + 1], limit, history_item, lambda line: line.seq))
+
+    @router.get(
+        "/{execution_id}/tree",
+        **operation("get_tree", "Its children, and theirs", {200: Tree}, errors=(404,)),
+    )
+    async def tree(execution_id: str) -> Response:
+        return answer(await executions.tree(execution_id))
 
     @router.get(
         "/{execution_id}/graph",

@@ -50,6 +50,7 @@ Against a server:
 - `submit`: `penstock submit`.
 - `executions`: `penstock list`, `show`, `results`.
 - `why`: `penstock why`.
+- `tree`: `penstock tree`.
 - `watch`: `penstock watch`.
 - `logs`: `penstock logs`.
 - `control`: `penstock cancel`, `pause`, `resume`, `retry`.

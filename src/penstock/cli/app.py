@@ -42,6 +42,7 @@ COMMAND_GROUPS: dict[str, dict[str, str]] = {
         "list": "penstock.cli.executions:list_executions",
         "show": "penstock.cli.executions:show",
         "why": "penstock.cli.why:why",
+        "tree": "penstock.cli.tree:tree",
         "watch": "penstock.cli.watch:watch",
         "logs": "penstock.cli.logs:logs",
         "results": "penstock.cli.executions:results",

@@ -139,6 +139,7 @@ class SyncExecution(Blocking[Execution]):
     logs = blocking(Execution.logs)
     all_logs = iterating(Execution.all_logs)
     graph = blocking(Execution.graph)
+    tree = blocking(Execution.tree)
 
 
 def starting(

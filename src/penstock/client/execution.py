@@ -252,3 +252,8 @@ class Execution:
         """The nodes and edges, with their states."""
         answer: dict[str, Any] = await self._transport.call("GET", self._path("graph"))
         return answer
+
+    async def tree(self) -> dict[str, Any]:
+        """This execution with its children, and theirs: each before those below it."""
+        answer: dict[str, Any] = await self._transport.call("GET", self._path("tree"))
+        return answer

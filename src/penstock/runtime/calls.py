@@ -563,6 +563,11 @@ class EngineCalls(OpenState):
         """The nodes and edges of an execution, with their states."""
         return _json(await self.service.executions.graph(execution_id))
 
+    @while_open
+    async def tree(self, execution_id: str) -> Json:
+        """An execution with its children, and theirs: each before those below it."""
+        return _json(await self.service.executions.tree(execution_id))
+
 
 def document_of(workflow: Workflow | Mapping[str, Any]) -> Json:
     return workflow.document() if isinstance(workflow, Workflow) else dict(workflow)

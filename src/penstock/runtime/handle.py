@@ -42,6 +42,7 @@ class HandleBackend(Protocol):
     async def logs(self, execution_id: str, node_id: str) -> dict[int, str]: ...
     def all_logs(self, execution_id: str) -> AsyncGenerator[Json, None]: ...
     async def graph(self, execution_id: str) -> Json: ...
+    async def tree(self, execution_id: str) -> Json: ...
     async def nodes(
         self, execution_id: str, under: str | None = None, state: str | None = None
     ) -> list[Json]: ...
@@ -186,6 +187,10 @@ class ExecutionHandle:
     async def graph(self) -> Json:
         """The nodes and edges, with their states."""
         return await self._engine.graph(self.id)
+
+    async def tree(self) -> Json:
+        """This execution with its children, and theirs: each before those below it."""
+        return await self._engine.tree(self.id)
 
     async def nodes(self, under: str | None = None, state: str | None = None) -> list[Json]:
         """Its nodes; with `under`, what is inside of a map, a loop or an item and has begun."""

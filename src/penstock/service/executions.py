@@ -34,6 +34,7 @@ from penstock.views.executions import (
 )
 from penstock.views.graphs import Graph, execution_graph
 from penstock.views.tokens import reports_tokens
+from penstock.views.trees import Tree, TreeExecution, tree_execution, tree_view
 from penstock.views.values import undecoded
 
 READS_AT_ONCE_MAX = 16
@@ -45,6 +46,10 @@ OUT = (NodeState.QUEUED, NodeState.RUNNING)
 
 QUEUED is one of them: that a task has started may be recorded later, or never.
 """
+
+
+TREE_MAX = 1000
+"""Executions of a tree that are shown."""
 
 
 class Executions:
@@ -178,6 +183,30 @@ class Executions:
         if lines is None:
             raise NotFound(f"there is no execution {execution_id!r} in this store")
         return lines
+
+    async def tree(self, execution_id: str) -> Tree:
+        """An execution with the children of its nodes' last attempts, and theirs.
+
+        Raises `NotFound`.
+        """
+        top = await self.stored(execution_id)
+        items: list[TreeExecution] = []
+        waiting = [(top, 0)]
+        while waiting and len(items) < TREE_MAX:
+            stored, depth = waiting.pop()
+            items.append(tree_execution(stored.record, depth))
+            below: list[tuple[Stored, int]] = []
+            for address in sorted(stored.runs):
+                more = stored.runs[address].more
+                if more is None or more.child is None:
+                    continue
+                if len(items) + len(waiting) + len(below) >= TREE_MAX:
+                    return tree_view(items, truncated=True)
+                child = await self._stores.cold.executions.execution(more.child)
+                if child is not None:  # else it isn't recorded yet, or was deleted
+                    below.append((child, depth + 1))
+            waiting += reversed(below)
+        return tree_view(items, truncated=bool(waiting))
 
     async def graph(self, execution_id: str, under: str | None = None) -> Graph:
         """The graph of an execution, or of what is inside of one item. Raises `NotFound`."""

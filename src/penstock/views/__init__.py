@@ -14,6 +14,7 @@ is always sent, but an older server may not have it. Times are text (`time_text`
 - `attempts`: the attempts of a node.
 - `tokens`: the tokens of language models that an execution has used.
 - `graphs`: a workflow or an execution as nodes and edges.
+- `trees`: an execution with its children, and theirs.
 - `errors`: errors, and the failed attempts that they come from.
 - `signals`: signals, and what became of them.
 - `approvals`: open approvals, and decisions.
