@@ -36,7 +36,7 @@ READS: dict[type, Collection[str]] = {
     TaskQueue: ("claimed", "live_log", "workers", "depths", "offers", "backlog", "tasks_ahead"),
     BlobStore: ("get",),
     HotTier: ("server_id", "built", "outbox", "changes", "tails"),
-    ColdTier: ("unfinished",),
+    ColdTier: ("unfinished", "ended_children", "children_left_behind"),
     cold.Definitions: ("get_workflow", "workflows", "versions", "aliases", "known_handlers"),
     cold.Executions: (
         "key_use",
