@@ -473,6 +473,8 @@ class Model:
             self.attempt.copy(),
             self.because_of_a_failure.copy(),
             self.taken.copy(),
+            (self.failed, self.error_node, self.ending),
+            self.category.copy(),
         )
 
     def forget_waits(self) -> None:
