@@ -778,6 +778,7 @@ class Model:
         self._count_failures()
         while (
             self._end_single(closed, under_way, complete=complete)
+            or (not self.reused and self._open_one(opened or {}, lenient=True))
             or self._take_next(ahead, hints)
             or self._reuse_one(hints, complete=complete)
             or (
